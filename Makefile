@@ -1,0 +1,86 @@
+# Everything runs in a virtual environment inside the checkout; nothing outside it changes,
+# except that `deps` (part of `test`) installs missing Debian packages by name.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+VENV   := .venv
+PYTHON := $(VENV)/bin/python
+APT    := DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0
+
+# Debian packages of the whole test run: stock kernels under QEMU, real load, a real Prometheus.
+DEBIAN_PACKAGES := busybox-static cpio fio iproute2 kmod nftables nvme-cli prometheus \
+                   python3-venv qemu-system-x86 xz-utils zstd
+
+DEMO_ARGS   ?=
+PYTEST_ARGS ?=
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: $(VENV)/.run ## a make-believe node with scripted failovers, on http://127.0.0.1:10067/
+	$(PYTHON) -m nvmeof_exporter demo $(DEMO_ARGS)
+
+.PHONY: lint
+lint: $(VENV)/.dev ## formatting, linter, types
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/mypy
+
+.PHONY: check
+check: lint ## lint and the fast tests, in less than two minutes
+	$(PYTHON) -m pytest -m 'not kernel and not prometheus' $(PYTEST_ARGS)
+
+.PHONY: test
+test: deps lint ## everything, also on stock kernels in QEMU and with a real Prometheus
+	$(PYTHON) -m pytest $(PYTEST_ARGS)
+
+.PHONY: bench
+bench: $(VENV)/.dev ## the measurements of tests/bench, where there are any
+	@if [ -d tests/bench ]; then $(PYTHON) -m pytest tests/bench $(PYTEST_ARGS); \
+	else echo "bench: there is no tests/bench, so nothing is measured"; fi
+
+.PHONY: docs
+docs: $(VENV)/.run ## the metric reference, generated from the code
+	@mkdir -p docs
+	$(PYTHON) -m nvmeof_exporter.exposition.reference > docs/metrics.md.new
+	mv docs/metrics.md.new docs/metrics.md
+
+# RUNLEVEL=1 keeps Debian's prometheus package from starting its service where init scripts
+# rule (containers, build machines). Where systemd runs it starts, on port 9090; the tests
+# neither need it nor mind it: they start their own on a free loopback port.
+.PHONY: deps
+deps: ## install the Debian packages that `test` needs, where they are missing (root)
+	@missing=$$(for package in $(DEBIAN_PACKAGES); do \
+	    dpkg-query -W -f '$${db:Status-Status}' $$package 2>/dev/null | grep -qx installed \
+	        || echo $$package; done); \
+	[ -z "$$missing" ] && exit 0; \
+	if [ "$$(id -u)" != 0 ]; then \
+	    echo "Debian packages are missing; as root: apt-get install" $$missing >&2; exit 1; fi; \
+	echo "installing Debian packages:" $$missing; \
+	$(APT) update && RUNLEVEL=1 $(APT) install -y --no-install-recommends $$missing
+
+# A stamp per set of packages, so that a demonstration does not wait for the developers' tools.
+# A changed pyproject.toml makes the environment anew: nothing stale stays behind.
+$(VENV)/.made: pyproject.toml
+	@python3 -c 'import ensurepip, venv' 2>/dev/null || { \
+	    [ "$$(id -u)" = 0 ] || { echo "as root: apt-get install python3-venv" >&2; exit 1; }; \
+	    $(APT) update && $(APT) install -y --no-install-recommends python3-venv; }
+	rm -rf $(VENV)
+	python3 -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.run: $(VENV)/.made
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.made
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@ $(VENV)/.run
+
+.PHONY: clean
+clean: ## remove what `make` and the tools made
+	rm -rf $(VENV) dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

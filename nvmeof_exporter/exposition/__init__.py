@@ -1,0 +1,1 @@
+"""How it is told: metric families, HTTP, the metric reference."""

@@ -1,0 +1,70 @@
+"""The newest finished state: written by the poll loop, read by scrapes."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from nvmeof_exporter.monitor.histogram import POLL_BUCKETS, Histogram
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from prometheus_client import Metric
+
+    from nvmeof_exporter.model import Controller, Snapshot
+    from nvmeof_exporter.monitor.monitor import Monitor
+
+__all__ = ["CollectorStatus", "Published", "PublishedState"]
+
+
+@dataclass(slots=True)
+class CollectorStatus:
+    """How one source is doing; ``seconds`` is what its newest reading took."""
+
+    success: bool = True
+    seconds: float = 0.0
+    errors: int = 0
+
+
+@dataclass(slots=True)
+class PublishedState:
+    """Everything a scrape tells. ``snapshot`` is None until the first poll is over."""
+
+    monitor: Monitor
+    poll_interval: float
+    netdev_of: Callable[[Controller], str]
+    snapshot: Snapshot | None = None
+    poll_durations: Histogram = field(default_factory=lambda: Histogram(POLL_BUCKETS))
+    overruns: int = 0
+    collectors: dict[str, CollectorStatus] = field(default_factory=dict)
+    events: dict[str, int] = field(default_factory=dict)
+    scrape_seconds: float | None = None
+    process_families: Iterable[Metric] = ()
+
+
+class Published:
+    """Hands the state between the poll loop and scrapes, never half finished."""
+
+    def __init__(self, state: PublishedState) -> None:
+        self._state = state
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def write(self) -> Iterator[PublishedState]:
+        """Change the state; scrapes wait meanwhile."""
+        with self._lock:
+            yield self._state
+
+    @contextmanager
+    def read(self) -> Iterator[PublishedState]:
+        """Look at the state; the next poll waits meanwhile, so make it short."""
+        with self._lock:
+            yield self._state
+
+    def observe_scrape(self, seconds: float) -> None:
+        """Note what a scrape took."""
+        with self._lock:
+            self._state.scrape_seconds = seconds

@@ -1,0 +1,1 @@
+"""What the snapshots mean over time: pure, replayable."""

@@ -1,0 +1,302 @@
+"""Failovers of one subsystem: I/O that left one path for another, and came back.
+
+A failover opens when a path that carries I/O leaves the usable set, and closes
+when every namespace whose I/O was on it has seen a request truly completed on
+another path *after* the lost one gave its requests up. Losing several paths or
+namespaces by one event is one failover; flapping meanwhile does not make two;
+with no other path to go to it is a pause (see ``stall.py``), not a failover.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from nvmeof_exporter.model import PathId
+    from nvmeof_exporter.monitor.progress import PathProgress, Step
+    from nvmeof_exporter.monitor.stall import NamespaceProgress, NamespaceStep
+
+__all__ = ["Failback", "Failover", "FailoverTracker", "NamespaceView"]
+
+#: A path carries I/O when its newest completion is at most this much (seconds)
+#: older than the namespace's newest.
+_CARRIER_SECONDS = 1.0
+
+#: I/O is under way when a request completed at most this long (seconds) before the loss.
+_ACTIVE_SECONDS = 0.5
+
+#: The record is closed this long (seconds) after the loss at the earliest, so
+#: that what the kernel logs about it can tell the cause.
+_SETTLE_SECONDS = 0.3
+
+#: A run of completions that began at most this long (seconds) before the loss
+#: was seen is taken for the failed-over requests (ANA errors precede the state).
+_EARLY_REROUTE_SECONDS = 0.3
+
+
+#: I/O that nobody wants any more for this long (seconds) will not go elsewhere.
+_ABANDONED_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceView:
+    """A namespace's progress and its newest step."""
+
+    progress: NamespaceProgress
+    step: NamespaceStep
+
+
+@dataclass(frozen=True, slots=True)
+class Failover:
+    """One failover that is over. Times are monotonic seconds; None when no I/O took part."""
+
+    path: PathId
+    lost_at: float
+    start: float | None = None
+    end: float | None = None
+
+    @property
+    def duration(self) -> float | None:
+        """From the last true completion on the lost path to the first elsewhere, in seconds."""
+        if self.start is None or self.end is None:
+            return None
+        return max(self.end - self.start, 0.0)
+
+    @property
+    def detection(self) -> float:
+        """From the last I/O until the kernel gave the path up, in seconds."""
+        if self.start is None or self.end is None:
+            return 0.0
+        return max(min(self.lost_at, self.end) - self.start, 0.0)
+
+    @property
+    def reroute(self) -> float:
+        """From giving the path up until the first I/O elsewhere, in seconds."""
+        return (self.duration or 0.0) - self.detection
+
+
+@dataclass(frozen=True, slots=True)
+class Failback:
+    """I/O is back on a path. ``reconnect`` and ``failback`` are phases in seconds, or unknown."""
+
+    path: PathId
+    reconnect: float | None = None
+    failback: float | None = None
+
+
+@dataclass(slots=True)
+class _Part:
+    """One namespace's share: when its I/O on the lost path last moved, was given up, went on."""
+
+    start: float | None
+    given_up: float | None = None
+    end: float | None = None
+    returned: bool = False
+
+
+@dataclass(slots=True)
+class _Open:
+    path: PathId
+    opened: float
+    lost_at: float
+    timed: bool
+    parts: dict[str, _Part] = field(default_factory=dict)
+
+    @property
+    def pending(self) -> bool:
+        return any(part.end is None and not part.returned for part in self.parts.values())
+
+
+@dataclass(slots=True)
+class _Away:
+    """A path that I/O has left: since when, whether timed, and when it was usable again."""
+
+    since: float
+    timed: bool
+    usable_at: float | None = None
+
+
+class FailoverTracker:
+    """Follows one subsystem NQN."""
+
+    def __init__(self) -> None:
+        self._open: _Open | None = None
+        self._away: dict[PathId, _Away] = {}
+
+    @property
+    def in_progress(self) -> bool:
+        """Whether a path was given up and its I/O has not gone on elsewhere yet."""
+        return self._open is not None and self._open.timed and self._open.pending
+
+    @property
+    def settling(self) -> bool:
+        """Whether a record is open, be it only to learn the cause."""
+        return self._open is not None
+
+    def observe(
+        self, namespaces: Mapping[str, NamespaceView], before: float, now: float
+    ) -> tuple[Failover | None, list[Failback]]:
+        """Take the newest steps of all namespaces of the subsystem, by ``nsid`` label."""
+        for nsid, view in namespaces.items():
+            for path, step in view.step.paths.items():
+                if step.lost:
+                    self._lost(nsid, view, path, step, now)
+        if self._open is not None:
+            for nsid, part in list(self._open.parts.items()):
+                gone = namespaces.get(nsid)
+                if gone is None:
+                    del self._open.parts[nsid]
+                else:
+                    self._follow(self._open, part, gone, before, now)
+        closed = self._close(namespaces, now)
+        return closed, self._failbacks(namespaces, before, now)
+
+    def _lost(self, nsid: str, view: NamespaceView, path: PathId, step: Step, now: float) -> None:
+        away = self._away.get(path)
+        carried = _carried(view.progress, step, now)
+        if away is not None and step.last_true is not None and step.last_true <= away.since:
+            carried = False
+        active = step.in_flight_before > 0 or step.cancelled > 0
+        if not active and carried:
+            active = now - (step.last_true or 0.0) < _ACTIVE_SECONDS
+        if not carried and not active:
+            return
+        if self._open is None:
+            self._open = _Open(path, now, step.ended, timed=active)
+        elif self._open.path != path:
+            return
+        self._open.timed |= active
+        if active and nsid not in self._open.parts:
+            self._open.parts[nsid] = _Part(start=step.last_true)
+
+    def _follow(
+        self, record: _Open, part: _Part, view: NamespaceView, before: float, now: float
+    ) -> None:
+        """Look for the end of one namespace's share."""
+        if part.end is not None:
+            return
+        own = view.step.paths.get(record.path)
+        progress = view.progress.paths.get(record.path)
+        given_up_now = part.given_up is None
+        if own is not None and own.cancelled and own.wait is not None:
+            start = own.ended - own.wait
+            part.start = start if part.given_up is None else min(start, part.start or start)
+        if part.given_up is None and (progress is None or progress.in_flight == 0):
+            part.given_up = own.ended if own is not None else now
+        if own is not None and own.true and progress is not None and progress.usable:
+            others = any(s.true for p, s in view.step.paths.items() if p != record.path)
+            part.returned = not others
+            if part.returned:
+                return
+        if part.given_up is None:
+            return
+        ends = [
+            self._elsewhere(
+                part,
+                step,
+                view.progress.paths.get(path),
+                before,
+                now,
+                given_up_now=given_up_now,
+            )
+            for path, step in view.step.paths.items()
+            if path != record.path and step.true
+        ]
+        if ends:
+            part.returned = False
+            part.end = max(min(ends), part.start or 0.0)
+            if part.start is None:
+                part.start = part.given_up
+        elif not view.progress.wanted and now - part.given_up > _ABANDONED_SECONDS:
+            # Failed, or nobody waits for it any more: nothing went elsewhere.
+            part.returned = True
+
+    def _elsewhere(
+        self,
+        part: _Part,
+        step: Step,
+        progress: PathProgress | None,
+        before: float,
+        now: float,
+        *,
+        given_up_now: bool,
+    ) -> float:
+        """Date the first completion on another path."""
+        given_up = part.given_up if part.given_up is not None else now
+        if not given_up_now:
+            return (before + now) / 2
+        since = progress.flow_since if progress is not None else None
+        began_early = (
+            since is not None
+            and part.start is not None
+            and part.start - _EARLY_REROUTE_SECONDS <= since < before
+            and now - since < 2 * _EARLY_REROUTE_SECONDS
+        )
+        if began_early and since is not None:
+            return since
+        return given_up + min(step.latency, (now - before) / 2)
+
+    def _close(self, namespaces: Mapping[str, NamespaceView], now: float) -> Failover | None:
+        record = self._open
+        if record is None or now - record.opened < _SETTLE_SECONDS:
+            return None
+        if record.timed and record.parts:
+            if record.pending:
+                return None
+            self._open = None
+            ended = [part for part in record.parts.values() if part.end is not None]
+            if not ended:
+                return None
+            worst = max(ended, key=lambda part: (part.end or 0.0) - (part.start or 0.0))
+            last = max(part.end or 0.0 for part in ended)
+            self._away[record.path] = _Away(last, timed=True)
+            return Failover(record.path, record.lost_at, worst.start, worst.end)
+        self._open = None
+        if record.timed or not _another_usable(namespaces.values(), record.path):
+            return None
+        self._away[record.path] = _Away(now, timed=False)
+        return Failover(record.path, record.lost_at)
+
+    def _failbacks(
+        self, namespaces: Mapping[str, NamespaceView], before: float, now: float
+    ) -> list[Failback]:
+        found = []
+        middle = (before + now) / 2
+        for path, away in list(self._away.items()):
+            views = [v for v in namespaces.values() if path in v.progress.paths]
+            usable = bool(views) and all(v.progress.paths[path].usable for v in views)
+            if not usable:
+                away.usable_at = None
+                continue
+            if away.usable_at is None:
+                away.usable_at = middle
+            if any(v.step.paths[path].true for v in views):
+                del self._away[path]
+                if away.timed:
+                    found.append(
+                        Failback(
+                            path,
+                            max(away.usable_at - away.since, 0.0),
+                            max(middle - away.usable_at, 0.0),
+                        )
+                    )
+                else:
+                    found.append(Failback(path))
+        return found
+
+
+def _carried(progress: NamespaceProgress, step: Step, now: float) -> bool:
+    """Whether the path was among those that the namespace's I/O last went over."""
+    if step.last_true is None:
+        return False
+    newest = progress.last_true if progress.last_true is not None else now
+    return newest - step.last_true <= _CARRIER_SECONDS
+
+
+def _another_usable(views: Iterable[NamespaceView], path: PathId) -> bool:
+    return any(
+        other.usable for view in views for key, other in view.progress.paths.items() if key != path
+    )

@@ -1,0 +1,141 @@
+"""What the monitor has found out so far, as the collector publishes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from nvmeof_exporter.model import IoCounters
+from nvmeof_exporter.monitor.histogram import Histogram
+
+if TYPE_CHECKING:
+    from nvmeof_exporter.model import Namespace, NamespacePath
+    from nvmeof_exporter.monitor.stall import NamespaceStep
+
+__all__ = ["PHASES", "NamespaceRecord", "Occurrence", "SubsystemRecord"]
+
+_NOTHING = IoCounters(*[0] * 11)
+
+PHASES = ("detection", "reroute", "reconnect", "failback")
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """Something that happened: for the log and whoever asks for recent events.
+
+    ``kind`` is a few words (``path state changed``); ``fields`` hold texts and numbers.
+    """
+
+    wall: float
+    kind: str
+    nqn: str
+    fields: dict[str, str | float]
+    severe: bool = False
+
+
+@dataclass(slots=True)
+class SubsystemRecord:
+    """Totals of one NQN. ``failovers`` goes by (path label, cause), ``failbacks`` by path label."""
+
+    outages: Histogram = field(default_factory=Histogram)
+    durations: Histogram = field(default_factory=Histogram)
+    phases: dict[str, Histogram] = field(
+        default_factory=lambda: {phase: Histogram() for phase in PHASES}
+    )
+    pauses: Histogram = field(default_factory=Histogram)
+    failovers: dict[tuple[str, str], int] = field(default_factory=dict)
+    failbacks: dict[str, int] = field(default_factory=dict)
+    last_duration: float | None = None
+    last_timestamp: float | None = None
+    in_progress: bool = False
+
+
+class NamespaceRecord:
+    """Totals of one namespace: its I/O, and what found no path.
+
+    The kernel counts I/O on the head since 6.2 or so. Before, the head's
+    counters stay 0 for ever; then the paths' are added up as they grow,
+    cancelled requests left out. Which of both it is, the data tell: a head
+    that counted once counts always.
+    """
+
+    __slots__ = (
+        "_failed",
+        "_head_counts",
+        "_paths",
+        "_requeued",
+        "_sum",
+        "failed",
+        "io",
+        "path_stalled",
+        "requeued",
+        "stalled",
+    )
+
+    #: Fields of IoCounters that are published.
+    FIELDS = ("reads", "read_sectors", "read_ms", "writes", "write_sectors", "write_ms")
+
+    def __init__(self) -> None:
+        self._head_counts = False
+        self._sum = [0] * len(self.FIELDS)
+        self._paths: dict[str, IoCounters] = {}
+        self._requeued: int | None = None
+        self._failed: int | None = None
+        #: The six published totals in the kernel's units, None when nothing can be read.
+        self.io: list[int] | None = None
+        self.requeued: int | None = None
+        self.failed: int | None = None
+        self.stalled = 0.0
+        self.path_stalled: dict[str, float] = {}
+
+    def observe(self, namespace: Namespace, step: NamespaceStep, *, log_readable: bool) -> None:
+        """Take the newest counters; ``log_readable``: the kernel log can serve as a source."""
+        readable = namespace.io is not None
+        for path in namespace.paths:
+            if path.io is not None:
+                readable = True
+                self._add(path, path.io, step)
+        present = {path.disk for path in namespace.paths}
+        for disk in self._paths.keys() - present:
+            del self._paths[disk]
+        head = namespace.io
+        if head is not None and (head.reads or head.writes):
+            self._head_counts = True
+        if self._head_counts:
+            self.io = [getattr(head, name) for name in self.FIELDS] if head is not None else None
+        else:
+            self.io = list(self._sum) if readable else None
+        self.requeued, self._requeued = _grow(self.requeued, self._requeued, namespace.requeued)
+        self.failed, self._failed = _grow(self.failed, self._failed, namespace.failed)
+        if log_readable:
+            self.requeued = self.requeued or 0
+            self.failed = self.failed or 0
+
+    def announced(self, *, requeued: bool) -> None:
+        """Count one line of the kernel log, unless the kernel's own counter is there."""
+        if requeued and self._requeued is None:
+            self.requeued = (self.requeued or 0) + 1
+        elif not requeued and self._failed is None:
+            self.failed = (self.failed or 0) + 1
+
+    def _add(self, path: NamespacePath, io: IoCounters, step: NamespaceStep) -> None:
+        before = self._paths.get(path.disk)
+        self._paths[path.disk] = io
+        if before is None or io.completed < before.completed:
+            # A disk that was not there before: all it counted is this namespace's.
+            before = _NOTHING
+        else:
+            own = step.paths.get(path.controller.path)
+            if own is not None and own.cancelled and not own.true:
+                return
+        for index, name in enumerate(self.FIELDS):
+            self._sum[index] += max(getattr(io, name) - getattr(before, name), 0)
+
+
+def _grow(total: int | None, before: int | None, now: int | None) -> tuple[int | None, int | None]:
+    """Let a total follow a kernel counter that root may reset."""
+    if now is None:
+        return total, before
+    if total is None or before is None:
+        return max(total or 0, now), now
+    return total + (now - before if now >= before else now), now

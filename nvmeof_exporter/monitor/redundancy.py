@@ -1,0 +1,129 @@
+"""What the paths of a namespace add up to: derived from one snapshot, no history.
+
+Kernel source of the rules: ``__nvme_find_path`` and ``nvme_path_is_disabled``
+in drivers/nvme/host/multipath.c.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from nvmeof_exporter.model import Controller, Namespace, NamespacePath, Subsystem
+
+__all__ = [
+    "CONDITIONS",
+    "LEVELS",
+    "condition_counts",
+    "conditions",
+    "level",
+    "usable_paths",
+    "worst_level",
+]
+
+#: What one path is to its namespace.
+CONDITIONS = ("optimized", "non-optimized", "standby", "unusable")
+
+#: How a namespace would take the next failure, best first.
+LEVELS = ("redundant", "degraded", "at-risk", "lost")
+
+
+def conditions(namespace: Namespace) -> list[str]:
+    """Return the condition of each of the namespace's paths, in their order.
+
+    ``""`` for a path of which nothing could be read yet: it is not counted.
+    A live path whose ANA state is inaccessible is a *standby* only while
+    another path is usable: the target keeps it for taking over. With none
+    usable it is what it looks like, no way to the data.
+    """
+    some_usable = any(path.usable for path in namespace.paths)
+    return [_condition(path, some_usable=some_usable) for path in namespace.paths]
+
+
+def _condition(path: NamespacePath, *, some_usable: bool) -> str:
+    if not path.known:
+        return ""
+    if path.usable:
+        return "optimized" if path.optimized else "non-optimized"
+    if some_usable and path.controller.state == "live" and path.ana_state == "inaccessible":
+        return "standby"
+    return "unusable"
+
+
+def condition_counts(namespace: Namespace) -> dict[str, int]:
+    """Count the namespace's paths by condition; every condition is present."""
+    found = conditions(namespace)
+    return {condition: found.count(condition) for condition in CONDITIONS}
+
+
+def usable_paths(subsystem: Subsystem) -> list[Controller]:
+    """Return the controllers that can carry I/O for every namespace they hold.
+
+    A controller that holds no namespace counts when its state alone allows I/O.
+    """
+    unusable = {
+        path.controller.name
+        for namespace in subsystem.namespaces
+        for path in namespace.paths
+        if not path.usable
+    }
+    return [c for c in subsystem.controllers if c.usable and c.name not in unusable]
+
+
+def level(usable: int, standby: int, *, complete: bool) -> str:
+    """Name the redundancy of one namespace.
+
+    Args:
+        usable: paths that carry I/O now.
+        standby: live paths that the target can open.
+        complete: every expected path is connected and usable or standby.
+
+    """
+    if usable == 0:
+        return "lost"
+    if usable + standby == 1:
+        return "at-risk"
+    return "redundant" if complete else "degraded"
+
+
+def worst_level(
+    subsystems: Iterable[Subsystem], *, complete: bool, superseded: frozenset[str] = frozenset()
+) -> str | None:
+    """Name the redundancy of all directories of one NQN: the worst namespace decides.
+
+    Args:
+        subsystems: every subsystem directory of the NQN.
+        complete: no expected path is missing from the kernel.
+        superseded: names of controllers whose successors took over: their
+            being down degrades nothing.
+
+    Returns:
+        None when it is not the kernel's to tell: native multipath is off.
+
+    """
+    levels: list[str] = []
+    own = list(subsystems)
+    for subsystem in own:
+        if not subsystem.multipath:
+            continue
+        for namespace in subsystem.namespaces:
+            if not any(path.known for path in namespace.paths) and namespace.paths:
+                continue
+            names = [path.controller.name for path in namespace.paths]
+            found = conditions(namespace)
+            down = any(
+                condition == "unusable" and name not in superseded
+                for condition, name in zip(found, names, strict=True)
+            )
+            usable = sum(path.usable for path in namespace.paths)
+            levels.append(level(usable, found.count("standby"), complete=complete and not down))
+    if levels:
+        return max(levels, key=LEVELS.index)
+    if any(not subsystem.multipath for subsystem in own):
+        return None
+    # No namespace anywhere: the controllers alone tell.
+    controllers = [c for subsystem in own for c in subsystem.controllers]
+    usable = sum(controller.usable for controller in controllers)
+    return level(usable, 0, complete=complete and usable == len(controllers))

@@ -1,0 +1,243 @@
+"""Pauses of one namespace: is I/O wanted, does it move, and since when not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from nvmeof_exporter.monitor.progress import PathProgress, Step
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from nvmeof_exporter.model import Namespace, PathId
+
+__all__ = ["NamespaceProgress", "NamespaceStep", "Pause"]
+
+#: Requests given up by a lost path are re-sent at once when another is usable.
+#: When none shows up in flight within this time (seconds), nobody wants them any more.
+_PARKED_GRACE_SECONDS = 0.5
+
+#: An ANA error cancels requests up to 0.2 s before the state says so: completions
+#: this shortly (seconds) before a path left the usable set may have been cancellations.
+_EARLY_CANCEL_SECONDS = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """A pause that is over. ``outcome``: ``resumed``, ``failed`` (I/O was failed) or ``gone``."""
+
+    start: float
+    end: float
+    outcome: str
+
+    @property
+    def duration(self) -> float:
+        """Length in seconds."""
+        return max(self.end - self.start, 0.0)
+
+
+@dataclass(slots=True)
+class NamespaceStep:
+    """What one namespace did between two polls, path by path."""
+
+    paths: dict[PathId, Step] = field(default_factory=dict)
+    pause: Pause | None = None
+
+    @property
+    def true(self) -> int:
+        """Requests truly completed, on whichever path."""
+        return sum(step.true for step in self.paths.values())
+
+
+class NamespaceProgress:
+    """Follows one namespace.
+
+    ``last_true``: when a request last truly completed on any path.
+    ``wanted_since``: since when I/O is wanted without having moved: in flight
+    on a path, or parked (given up by a lost path, with no path to go to).
+    Times are monotonic seconds.
+    """
+
+    def __init__(self) -> None:
+        self.paths: dict[PathId, PathProgress] = {}
+        self.last_true: float | None = None
+        self.wanted_since: float | None = None
+        self.parked_since: float | None = None
+        self._start: float | None = None
+        self._start_is_exact = False
+        self._requeued: int | None = None
+        self._failed: int | None = None
+
+    @property
+    def wanted(self) -> bool:
+        """Whether somebody waits for I/O."""
+        return self.wanted_since is not None
+
+    def stalled_for(self, now: float) -> float:
+        """Seconds that wanted I/O has made no progress; 0 when none is wanted."""
+        if self._start is None or self.wanted_since is None:
+            return 0.0
+        return max(now - self._start, 0.0)
+
+    def observe(
+        self,
+        namespace: Namespace,
+        before: float,
+        now: float,
+        *,
+        renewed: Collection[str] = (),
+        requeued: bool = False,
+        failed: bool = False,
+    ) -> NamespaceStep:
+        """Take the namespace as it is now.
+
+        Args:
+            namespace: the newest snapshot's.
+            before: when the previous snapshot was taken, monotonic seconds.
+            now: when the newest was taken.
+            renewed: names of controllers that reconnected in between unseen.
+            requeued: the kernel log said that I/O found no usable path.
+            failed: the kernel log said that I/O was failed for lack of any path.
+
+        """
+        step = NamespaceStep()
+        for path in namespace.paths:
+            key = path.controller.path
+            progress = self.paths.setdefault(key, PathProgress())
+            step.paths[key] = progress.observe(
+                path, before, now, renewed=path.controller.name in renewed
+            )
+        for key in [key for key in self.paths if key not in step.paths]:
+            step.paths[key] = self.paths.pop(key).vanish(before, now)
+        grown, self._requeued = _growth(self._requeued, namespace.requeued)
+        requeued |= grown > 0
+        grown, self._failed = _growth(self._failed, namespace.failed)
+        failed |= grown > 0
+        if step.true:
+            step.pause = self._resume(step, before, now)
+        elif failed:
+            step.pause = self._end(now, "failed")
+            self.parked_since = None
+        else:
+            self._wait(step, before, now, requeued=requeued)
+        return step
+
+    def vanish(self, now: float) -> Pause | None:
+        """Take it that the namespace is gone; returns the pause that this ended."""
+        return self._end(now, "gone")
+
+    def _resume(self, step: NamespaceStep, before: float, now: float) -> Pause | None:
+        """I/O completed: end the pause, begin to wait for the next completion."""
+        end, start = self._resumed_at(step, before, now)
+        if start is not None and self._start is not None and not self._start_is_exact:
+            self._start = start
+        pause = self._end(max(end, before), "resumed")
+        lasts = [p.last_true for p in self.paths.values() if p.last_true is not None]
+        self.last_true = max(lasts, default=now)
+        self.parked_since = None
+        if any(progress.in_flight for progress in self.paths.values()):
+            self.wanted_since = self._start = self.last_true
+        return pause
+
+    def _resumed_at(
+        self, step: NamespaceStep, before: float, now: float
+    ) -> tuple[float, float | None]:
+        """Date the first completion, and the start where this very completion dates it."""
+        middle = (before + now) / 2
+        resumed = [(key, s) for key, s in step.paths.items() if s.true]
+        given_up = [s for s in step.paths.values() if s.cancelled and s.wait is not None]
+        if given_up and self.parked_since is None:
+            # Given up and done elsewhere within one interval: the second way's own latency counts.
+            oldest = max(given_up, key=lambda s: s.wait or 0.0)
+            latency = min(*(s.latency for _, s in resumed), (now - before) / 2)
+            flowing = [s.last_true for s in step.paths.values() if not s.cancelled and s.last_true]
+            return oldest.ended + latency, max([oldest.ended - (oldest.wait or 0.0), *flowing])
+        if len(resumed) == 1 and not any(s.cancelled for s in step.paths.values()):
+            key, only = resumed[0]
+            waited_here = only.in_flight_before > 0 and self.parked_since is None
+            if waited_here and only.wait is not None:
+                start = middle - only.wait
+                others = [p.last_true for k, p in self.paths.items() if k != key and p.last_true]
+                return middle, max([start, *others])
+        return middle, None
+
+    def _wait(self, step: NamespaceStep, before: float, now: float, *, requeued: bool) -> None:
+        """Nothing completed: find out whether somebody waits, and since when."""
+        in_flight = any(progress.in_flight for progress in self.paths.values())
+        middle = (before + now) / 2
+        if self._given_up(step, before) or requeued:
+            if self.parked_since is None:
+                self.parked_since = middle
+            self._date_start(step)
+        elif self.parked_since is not None and not in_flight and self._nobody_waits(now):
+            self.parked_since = None
+        if in_flight or self.parked_since is not None:
+            if self.wanted_since is None:
+                self.wanted_since = middle
+            if self._start is None:
+                self._start = self._first_wanted(step, middle)
+        else:
+            self.wanted_since = self._start = None
+            self._start_is_exact = False
+
+    def _first_wanted(self, step: NamespaceStep, middle: float) -> float:
+        """Date the start when the first sign of waiting comes after the flow stopped."""
+        lost = any(s.lost or s.cancelled for s in step.paths.values())
+        if (
+            lost
+            and self.last_true is not None
+            and middle - self.last_true < 2 * _EARLY_CANCEL_SECONDS
+        ):
+            return self.last_true
+        return middle
+
+    def _given_up(self, step: NamespaceStep, before: float) -> bool:
+        """Whether a path gave requests up that are not done yet."""
+        for key, s in step.paths.items():
+            if s.cancelled:
+                return True
+            progress = self.paths.get(key)
+            if s.lost and progress is not None and progress.last_ended is not None:
+                recent = before - progress.last_ended < _EARLY_CANCEL_SECONDS
+                others_idle = not any(p.usable for k, p in self.paths.items() if k != key)
+                if recent and others_idle and not progress.in_flight:
+                    return True
+        return False
+
+    def _date_start(self, step: NamespaceStep) -> None:
+        """Let the cancelled requests' own waiting time date the start of the pause, once."""
+        dated = [
+            s.ended - s.wait for s in step.paths.values() if s.cancelled and s.wait is not None
+        ]
+        if not dated or self._start_is_exact:
+            return
+        start = min(dated)
+        untouched = [
+            progress.last_true
+            for key, progress in self.paths.items()
+            if progress.last_true is not None
+            and not (step.paths[key].cancelled and step.paths[key].wait is not None)
+        ]
+        self._start = max([start, *untouched])
+        self._start_is_exact = True
+
+    def _nobody_waits(self, now: float) -> bool:
+        usable = any(progress.usable for progress in self.paths.values())
+        since = self.parked_since if self.parked_since is not None else now
+        return usable and now - since > _PARKED_GRACE_SECONDS
+
+    def _end(self, end: float, outcome: str) -> Pause | None:
+        start, self._start = self._start, None
+        wanted, self.wanted_since = self.wanted_since, None
+        self._start_is_exact = False
+        if start is None or wanted is None:
+            return None
+        return Pause(start, max(end, start), outcome)
+
+
+def _growth(before: int | None, now: int | None) -> tuple[int, int | None]:
+    """Return how much a resettable counter grew, and the value to keep."""
+    if now is None or before is None:
+        return 0, now
+    return (now - before if now >= before else now), now

@@ -1,0 +1,210 @@
+"""The states of one path over time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nvmeof_exporter.model import EventKind
+from nvmeof_exporter.monitor.causes import error_cause
+
+if TYPE_CHECKING:
+    from nvmeof_exporter.model import Controller, Event
+
+__all__ = ["PathHistory", "Transition"]
+
+#: What a path that is gone counts as.
+MISSING = "missing"
+
+#: A kernel counter tells of something that was seen as well within this time (seconds).
+_CLAIM_SECONDS = 3.0
+
+
+class Transition:
+    """One change of state: from, to, and how long the old one lasted (seconds)."""
+
+    __slots__ = ("after", "duration", "old")
+
+    def __init__(self, old: str, after: str, duration: float) -> None:
+        self.old = old
+        self.after = after
+        self.duration = duration
+
+
+class _Tally:
+    """Counts occurrences that may be seen, told by a kernel counter, or both."""
+
+    __slots__ = ("_unclaimed", "_until", "total")
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._unclaimed = 0
+        self._until = 0.0
+
+    def seen(self, now: float) -> None:
+        """Count one that was seen happening."""
+        self.total += 1
+        self._unclaimed = self._unclaimed + 1 if now <= self._until else 1
+        self._until = now + _CLAIM_SECONDS
+
+    def told(self, count: int, now: float) -> int:
+        """Count what a counter tells, less what was seen of it; returns the unseen ones."""
+        if now > self._until:
+            self._unclaimed = 0
+        hidden = max(count - self._unclaimed, 0)
+        self._unclaimed = max(self._unclaimed - count, 0)
+        self.total += hidden
+        return hidden
+
+
+class PathHistory:
+    """Counts what happened to one path since the exporter knows it.
+
+    ``state`` is one of PATH_STATES, ``since`` (monotonic seconds) when it was
+    entered or first seen, ``last_transition`` a wall-clock time. ``renewed``
+    says that the newest look found a reconnect that no look had seen happen.
+    All totals only grow, whatever instance of controller the path has and
+    whatever the kernel's counters do.
+    """
+
+    __slots__ = (
+        "_attempts",
+        "_cntlid",
+        "_left_live",
+        "_name",
+        "_reconnects",
+        "_reconnects_told",
+        "_resets",
+        "_resets_told",
+        "ana",
+        "ana_transitions",
+        "errors",
+        "last_transition",
+        "renewed",
+        "seconds",
+        "since",
+        "state",
+        "transitions",
+    )
+
+    def __init__(self, controller: Controller | None, now: float) -> None:
+        self.state = MISSING if controller is None else controller.state or "unknown"
+        self.since = now
+        self.transitions: dict[str, int] = {}
+        self.seconds: dict[str, float] = {self.state: 0.0}
+        self.last_transition: float | None = None
+        self.errors: dict[str, int] = {}
+        self.ana: dict[str, str] = {}
+        self.ana_transitions: dict[str, int] = {}
+        self.renewed = False
+        self._attempts = 0
+        self._reconnects = _Tally()
+        self._resets = _Tally()
+        self._name = controller.name if controller is not None else ""
+        self._cntlid = controller.cntlid if controller is not None else ""
+        self._resets_told = controller.resets if controller is not None else None
+        self._reconnects_told = controller.reconnects if controller is not None else None
+        self._left_live: float | None = None
+
+    @property
+    def resets(self) -> int:
+        """Controller resets, seen or told by ``diag/reset_count``."""
+        return self._resets.total
+
+    @property
+    def reconnect_attempts(self) -> int:
+        """Attempts told by the kernel log, or at least the reconnects that succeeded."""
+        return max(self._attempts, self._reconnects.total)
+
+    def pass_time(self, elapsed: float) -> None:
+        """Count the time (seconds) since the last look for the state it was in then."""
+        self.seconds[self.state] = self.seconds.get(self.state, 0.0) + elapsed
+
+    def observe(
+        self, controller: Controller | None, now: float, wall: float
+    ) -> tuple[Transition | None, float | None]:
+        """Take the path as it is now (None: gone from the kernel).
+
+        Returns:
+            The transition, if there was one, and the length in seconds of the
+            outage that it ended. A state that could not be read changes nothing.
+
+        """
+        self.renewed = False
+        state = MISSING if controller is None else controller.state
+        transition = None
+        outage = None
+        if state is not None and state != self.state:
+            transition = Transition(self.state, state, now - self.since)
+            outage = self._change(state, now, wall)
+        if controller is not None:
+            self._count_unseen(controller, now, wall)
+        return transition, outage
+
+    def observe_ana(self, nsid: str, ana_state: str | None) -> str | None:
+        """Take a namespace's ANA state; returns the old one if it changed."""
+        if not ana_state:
+            return None
+        old = self.ana.get(nsid)
+        self.ana[nsid] = ana_state
+        if old is None or old == ana_state:
+            return None
+        self.ana_transitions[ana_state] = self.ana_transitions.get(ana_state, 0) + 1
+        return old
+
+    def announce(self, event: Event) -> None:
+        """Count what the kernel log said of the path's controller."""
+        cause = error_cause(event.kind)
+        if cause is not None:
+            self.errors[cause] = self.errors.get(cause, 0) + 1
+        if event.kind in {EventKind.RECONNECT_FAILED, EventKind.RECONNECTED}:
+            self._attempts += 1
+
+    def _change(self, state: str, now: float, wall: float) -> float | None:
+        old, self.state = self.state, state
+        self.since, self.last_transition = now, wall
+        self._count_transition(state, 1)
+        if state == "resetting":
+            self._resets.seen(now)
+        if old == "live":
+            self._left_live = now
+        if state != "live":
+            return None
+        if old in {"connecting", "resetting", MISSING}:
+            self._reconnects.seen(now)
+        left, self._left_live = self._left_live, None
+        return now - left if left is not None else None
+
+    def _count_unseen(self, controller: Controller, now: float, wall: float) -> None:
+        """Find resets and reconnects between two looks, both of which saw the path live.
+
+        A reconnect makes a new association: the target hands out a new cntlid
+        as a rule, and ``diag/reconnect_count`` (7.2+) counts it.
+        """
+        replaced = controller.name != self._name
+        self._name = controller.name
+        resets = 0 if replaced else _growth(self._resets_told, controller.resets)
+        reconnects = 0 if replaced else _growth(self._reconnects_told, controller.reconnects)
+        self._resets_told = controller.resets
+        self._reconnects_told = controller.reconnects
+        if controller.cntlid:
+            if self._cntlid and controller.cntlid != self._cntlid:
+                reconnects = max(reconnects, 1)
+            self._cntlid = controller.cntlid
+        if resets:
+            self._resets.told(resets, now)
+        hidden = self._reconnects.told(reconnects, now) if reconnects else 0
+        if hidden and self.state == "live":
+            self._count_transition("connecting", hidden)
+            self._count_transition("live", hidden)
+            self.last_transition = wall
+            self.renewed = True
+
+    def _count_transition(self, state: str, count: int) -> None:
+        self.transitions[state] = self.transitions.get(state, 0) + count
+
+
+def _growth(before: int | None, now: int | None) -> int:
+    """Return how much a counter grew that root may reset to zero."""
+    if before is None or now is None:
+        return 0
+    return now - before if now >= before else now

@@ -1,0 +1,244 @@
+"""The poll loop: one thread that wakes by timer and by event, reads, and publishes."""
+
+from __future__ import annotations
+
+import selectors
+import time
+from typing import TYPE_CHECKING
+
+import structlog
+from prometheus_client.process_collector import ProcessCollector
+
+from nvmeof_exporter.exposition.published import CollectorStatus
+from nvmeof_exporter.model import EventKind
+from nvmeof_exporter.sources.events import SourceFailed
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+
+    from nvmeof_exporter.config import Config
+    from nvmeof_exporter.exposition.published import Published
+    from nvmeof_exporter.model import Event, Snapshot
+    from nvmeof_exporter.remembering import MemoryKeeper
+    from nvmeof_exporter.sources.events import EventSource
+    from nvmeof_exporter.sources.nvme import NvmeSource
+    from nvmeof_exporter.sources.reader import Reader
+
+__all__ = ["Poller"]
+
+_log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+#: Events wake the poller, but not more often than this (seconds).
+_MIN_SPACING_SECONDS = 0.005
+
+#: A storm of uevents leads to one rescan per this time (seconds).
+_MIN_RESCAN_SECONDS = 0.1
+
+#: A device that stays unreadable leads to one rescan per this time (seconds).
+_STALE_RESCAN_SECONDS = 1.0
+
+#: Polling counts as stopped after this many intervals, at least the seconds below.
+_STOPPED_INTERVALS = 10
+_STOPPED_SECONDS = 5.0
+
+_RESCAN_KINDS = frozenset(
+    {
+        EventKind.CONTROLLER_ADDED,
+        EventKind.CONTROLLER_REMOVED,
+        EventKind.TOPOLOGY_CHANGED,
+        EventKind.LOST_EVENTS,
+    }
+)
+_SETTINGS_KINDS = frozenset({EventKind.CONTROLLER_CONNECTED, EventKind.RECONNECTED})
+
+
+class Poller:
+    """Runs until told to stop.
+
+    Args:
+        config: intervals and thresholds.
+        source: what is polled.
+        reader: whose errors are published.
+        published: where each finished state goes.
+        event_sources: what wakes the loop; each may fail and is then dropped.
+        keeper: keeps the memory of paths.
+
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        source: NvmeSource,
+        reader: Reader,
+        published: Published,
+        event_sources: list[EventSource],
+        keeper: MemoryKeeper,
+    ) -> None:
+        self._config = config
+        self._source = source
+        self._reader = reader
+        self._published = published
+        self._keeper = keeper
+        self._selector = selectors.DefaultSelector()
+        self._sources = event_sources
+        self._events: list[Event] = []
+        self._process = ProcessCollector(registry=None)
+        self._interval = config.poll_interval
+        self._last_poll: float | None = None
+        self._next_rescan = 0.0
+        self._last_rescan = 0.0
+        self._rescan_wanted = False
+        self._settings_wanted = False
+        self._told_states: set[str] = set()
+        self._stopping = False
+        for event_source in event_sources:
+            self._selector.register(event_source.fileno(), selectors.EVENT_READ, event_source)
+        with published.write() as state:
+            state.collectors["nvme"] = CollectorStatus()
+            for event_source in event_sources:
+                state.collectors[event_source.name] = CollectorStatus()
+                state.events[event_source.name] = 0
+
+    def watch(self, wake: socket.socket, called: Callable[[], None]) -> None:
+        """Call ``called`` in the loop's thread when ``wake`` becomes readable."""
+        self._selector.register(wake, selectors.EVENT_READ, called)
+
+    def configure(self, config: Config) -> None:
+        """Take over a new configuration; call it from the loop's thread."""
+        self._config = config
+
+    def stop(self) -> None:
+        """End the loop after the present round."""
+        self._stopping = True
+
+    def health(self) -> str | None:
+        """Return None while polling goes on, else since when it does not."""
+        last = self._last_poll
+        if last is None:
+            return "not polled yet"
+        age = time.monotonic() - last
+        if age > max(_STOPPED_SECONDS, _STOPPED_INTERVALS * self._config.poll_interval):
+            return f"polling has stopped: the newest poll is {age:.1f} s old"
+        return None
+
+    def ready(self) -> str | None:
+        """Return None once a poll is finished."""
+        return "not polled yet" if self._last_poll is None else None
+
+    def run(self) -> None:
+        """Poll until stopped."""
+        due = time.monotonic()
+        while not self._stopping:
+            woken = self._wait(due)
+            now = time.monotonic()
+            if now < due and not woken:
+                continue
+            if self._last_poll is not None and now - self._last_poll < _MIN_SPACING_SECONDS:
+                due = min(due, self._last_poll + _MIN_SPACING_SECONDS)
+                continue
+            late = now - due
+            self.poll(now)
+            if late > self._interval:
+                with self._published.write() as state:
+                    state.overruns += 1
+            # Keep the rhythm, but do not run after polls that were missed.
+            due = max(due + self._interval, time.monotonic()) if late >= 0 else now + self._interval
+        self._selector.close()
+
+    def poll(self, now: float) -> None:
+        """Read, understand and publish once.
+
+        Args:
+            now: the monotonic time, seconds.
+
+        """
+        started = time.perf_counter()
+        self._rescan_when_due(now)
+        snapshot = self._source.poll(time.monotonic(), time.time())
+        events, self._events = self._events, []
+        read_seconds = time.perf_counter() - started
+        with self._published.write() as state:
+            news = state.monitor.observe(snapshot, events)
+            self._interval = (
+                self._config.poll_incident_interval
+                if state.monitor.attention
+                else self._config.poll_interval
+            )
+            state.snapshot = snapshot
+            state.poll_interval = self._interval
+            nvme = state.collectors["nvme"]
+            nvme.seconds, nvme.errors = read_seconds, self._reader.errors
+            state.poll_durations.observe(time.perf_counter() - started)
+        self._last_poll = snapshot.monotonic
+        for occurrence in news:
+            log = _log.warning if occurrence.severe else _log.info
+            log(occurrence.kind, nqn=occurrence.nqn, **occurrence.fields)
+        self._tell_unknown_states(snapshot)
+
+    def _wait(self, due: float) -> bool:
+        """Wait for the timer or an event; returns whether an event asks for a poll now."""
+        woken = False
+        for key, _ in self._selector.select(max(due - time.monotonic(), 0.0)):
+            if callable(key.data):
+                key.data()
+            else:
+                woken |= self._hear(key.data)
+        return woken
+
+    def _hear(self, event_source: EventSource) -> bool:
+        started = time.perf_counter()
+        try:
+            heard = event_source.read()
+        except SourceFailed as failure:
+            self._drop(event_source, str(failure))
+            return False
+        with self._published.write() as state:
+            state.events[event_source.name] += len(heard)
+            state.collectors[event_source.name].seconds = time.perf_counter() - started
+        kinds = {event.kind for event in heard}
+        self._rescan_wanted |= bool(kinds & _RESCAN_KINDS)
+        self._settings_wanted |= bool(kinds & _SETTINGS_KINDS)
+        self._events.extend(heard)
+        return bool(heard)
+
+    def _drop(self, event_source: EventSource, reason: str) -> None:
+        _log.error("event source failed", collector=event_source.name, reason=reason)
+        self._selector.unregister(event_source.fileno())
+        event_source.close()
+        with self._published.write() as state:
+            state.collectors[event_source.name].success = False
+
+    def _rescan_when_due(self, now: float) -> None:
+        wanted = (
+            now >= self._next_rescan
+            or (self._rescan_wanted and now - self._last_rescan >= _MIN_RESCAN_SECONDS)
+            or (self._source.stale and now - self._last_rescan >= _STALE_RESCAN_SECONDS)
+        )
+        if wanted:
+            self._rescan_wanted = False
+            self._last_rescan = now
+            self._next_rescan = now + self._config.poll_rescan_interval
+            self._source.rescan()
+            self._between_rescans()
+        if self._settings_wanted:
+            self._settings_wanted = False
+            self._source.refresh_settings()
+
+    def _between_rescans(self) -> None:
+        """Do what is worth doing every few seconds only."""
+        families = list(self._process.collect()) if self._config.collector_process else []
+        with self._published.write() as state:
+            state.process_families = families
+            self._keeper.synchronize(state.monitor.expectations)
+
+    def _tell_unknown_states(self, snapshot: Snapshot) -> None:
+        for subsystem in snapshot.subsystems:
+            for controller in subsystem.controllers:
+                if controller.state == "unknown" and controller.raw_state not in self._told_states:
+                    self._told_states.add(controller.raw_state)
+                    _log.warning(
+                        "controller state not known to this version",
+                        state=controller.raw_state,
+                        controller=controller.name,
+                    )

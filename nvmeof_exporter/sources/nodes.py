@@ -1,0 +1,346 @@
+"""One object per NVMe device, holding the attributes that are read of it.
+
+*Fast* attributes (state, ANA state, disk counters) are read at every poll on
+kept descriptors; *slow* ones (names, addresses, settings) when a device is
+found and every few seconds after, a few devices per poll.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from nvmeof_exporter.model import Controller, NamespacePath, PathId, PathSettings
+from nvmeof_exporter.sources import decode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nvmeof_exporter.sources.reader import Attribute, Reader
+    from nvmeof_exporter.sources.topology import (
+        ControllerDirectory,
+        DiskDirectory,
+        SubsystemDirectory,
+    )
+
+__all__ = ["ControllerNode", "DiskNode", "SubsystemNode"]
+
+#: Bytes that hold a state or a ``stat`` line with room to spare.
+_STATE_BYTES = 64
+_STAT_BYTES = 512
+
+#: Transports of NVMe over Fabrics; anything else (pcie, apple-nvme) is a local drive.
+_FABRICS = frozenset({"tcp", "rdma", "fc", "loop"})
+
+DISCOVERY_NQN = "nqn.2014-08.org.nvmexpress.discovery"
+
+
+class DiskNode:
+    """A head, a hidden path disk, or a plain disk.
+
+    ``nsid``, ``wwid`` and ``size`` are slow. ``failovers`` (paths),
+    ``requeued`` and ``failed`` (heads) are ``diag/`` counters of kernel 7.2+.
+    """
+
+    def __init__(self, reader: Reader, directory: DiskDirectory, *, head: bool) -> None:
+        self.directory = directory
+        self.dirty = True
+        base = directory.path
+        self.stat = reader.attribute(f"{base}/stat", decode.io_counters, size=_STAT_BYTES)
+        self.nsid = reader.attribute(f"{base}/nsid", decode.required_text, keep=False)
+        self.wwid = reader.attribute(f"{base}/wwid", decode.text, keep=False)
+        self.size = reader.attribute(f"{base}/size", decode.sectors, keep=False)
+        self.ana_state: Attribute[str] | None = None
+        self.failovers: Attribute[int] | None = None
+        self.requeued: Attribute[int] | None = None
+        self.failed: Attribute[int] | None = None
+        diag = f"{base}/diag"
+        if head:
+            self.requeued = reader.attribute(
+                f"{diag}/io_requeue_no_usable_path_count", decode.counter, size=_STATE_BYTES
+            )
+            self.failed = reader.attribute(
+                f"{diag}/io_fail_no_available_path_count", decode.counter, size=_STATE_BYTES
+            )
+        else:
+            self.ana_state = reader.attribute(
+                f"{base}/ana_state", decode.ana_state, size=_STATE_BYTES
+            )
+            self.failovers = reader.attribute(
+                f"{diag}/multipath_failover_count", decode.counter, size=_STATE_BYTES
+            )
+        self._slow: tuple[Attribute[Any], ...] = (self.nsid, self.wwid, self.size)
+        self._last_ana_state = ""
+        self.refresh_slow()
+
+    def refresh_counters(self) -> None:
+        """Read the disk's counters. Must come before the states of the same poll.
+
+        The kernel changes a path's state first and cancels its requests then,
+        so a cancellation is never seen beside an older state. The failover
+        count, which the kernel raises before it ends the request, is read after.
+        """
+        if self.stat.refresh():
+            self.dirty = True
+            if self.failovers is not None:
+                self.failovers.refresh()
+        if self.requeued is not None and self.requeued.refresh():
+            self.dirty = True
+        if self.failed is not None and self.failed.refresh():
+            self.dirty = True
+
+    def refresh_ana_state(self) -> None:
+        """Read the ANA state of a path disk."""
+        if self.ana_state is not None and self.ana_state.refresh():
+            self.dirty = True
+
+    def refresh_slow(self) -> bool:
+        """Read the names and the size again. Returns whether one changed."""
+        changed = [attribute.refresh() for attribute in self._slow]
+        if any(changed):
+            self.dirty = True
+        return any(changed)
+
+    def retry_absent(self) -> None:
+        """Look again for files that were absent."""
+        for attribute in self._all():
+            attribute.retry()
+
+    def close(self) -> None:
+        """Give back every descriptor."""
+        for attribute in self._all():
+            attribute.close()
+
+    def build(self, controller: Controller) -> NamespacePath:
+        """Make the value object of a path disk or plain disk over ``controller``."""
+        ana: str | None = ""
+        failovers = None
+        if self.ana_state is not None and not self.ana_state.absent:
+            ana = self.ana_state.value
+            if ana is not None:
+                self._last_ana_state = ana
+        if self.failovers is not None:
+            failovers = self.failovers.value
+        return NamespacePath(
+            disk=self.directory.name,
+            controller=controller,
+            ana_state=ana,
+            io=self.stat.value,
+            failovers=failovers,
+            hidden=self.directory.hidden,
+            last_ana_state=self._last_ana_state,
+        )
+
+    def _all(self) -> list[Attribute[Any]]:
+        optional = (self.ana_state, self.failovers, self.requeued, self.failed)
+        return [self.stat, *self._slow, *(a for a in optional if a is not None)]
+
+
+class ControllerNode:
+    """A controller with its path disks.
+
+    ``identity`` is what never changes while the controller exists; it is kept
+    when ``address`` cannot be read for a while. ``ordinal`` tells equal
+    identities of one NQN apart and is given once.
+    """
+
+    def __init__(self, reader: Reader, directory: ControllerDirectory) -> None:
+        self.directory = directory
+        self.disks = [DiskNode(reader, disk, head=False) for disk in directory.disks]
+        self.dirty = True
+        self.ordinal = 0
+        base = directory.path
+
+        def fast(name: str, how: Callable[[bytes], Any]) -> Attribute[Any]:
+            return reader.attribute(f"{base}/{name}", how, size=_STATE_BYTES)
+
+        def slow(name: str, how: Callable[[bytes], Any]) -> Attribute[Any]:
+            return reader.attribute(f"{base}/{name}", how, keep=False)
+
+        self.state: Attribute[tuple[str, str]] = fast("state", decode.controller_state)
+        self.transport: Attribute[str] = slow("transport", decode.required_text)
+        self.address: Attribute[decode.Address] = slow("address", decode.address)
+        self.subsysnqn: Attribute[str] = slow("subsysnqn", decode.required_text)
+        self.cntrltype: Attribute[str] = slow("cntrltype", decode.text)
+        self.cntlid: Attribute[str] = slow("cntlid", decode.required_text)
+        self._host = [slow("hostnqn", decode.text), slow("hostid", decode.text)]
+        self._diag = [
+            slow("diag/reset_count", decode.counter),
+            slow("diag/reconnect_count", decode.counter),
+        ]
+        self._settings = {
+            "keep_alive_timeout": slow("kato", decode.seconds),
+            "ctrl_loss_timeout": slow("ctrl_loss_tmo", decode.seconds_or_off),
+            "reconnect_delay": slow("reconnect_delay", decode.seconds_or_off),
+            "fast_io_fail_timeout": slow("fast_io_fail_tmo", decode.seconds_or_off),
+            "io_timeout": slow("io_timeout", decode.milliseconds),
+            "queues": slow("queue_count", decode.counter),
+        }
+        self._slow: list[Attribute[Any]] = [
+            self.transport,
+            self.address,
+            self.subsysnqn,
+            self.cntrltype,
+            self.cntlid,
+            *self._host,
+            *self._diag,
+            *self._settings.values(),
+        ]
+        self.identity = PathId(transport="unknown", traddr="unknown")
+        self._last_raw_state = ""
+        self.state.refresh()
+        self.refresh_slow()
+
+    @property
+    def discovery(self) -> bool:
+        """Whether this is a discovery controller: no way to any namespace."""
+        return self.cntrltype.value == "discovery" or self.subsysnqn.value == DISCOVERY_NQN
+
+    @property
+    def fabric(self) -> bool:
+        """Whether this is NVMe over Fabrics and not a local drive."""
+        transport = self.transport.value
+        if transport is None:
+            return "/nvme-fabrics/" in self.directory.path
+        return transport in _FABRICS
+
+    @property
+    def stale(self) -> bool:
+        """Whether the device may have gone: its state no longer answers."""
+        return self.state.gone or self.state.value is None
+
+    def refresh_state(self) -> None:
+        """Read ``state``; what a reconnect may have changed is read again with it."""
+        if self.state.refresh():
+            self.dirty = True
+            self.refresh_slow()
+
+    def refresh_slow(self) -> bool:
+        """Read identity and settings again. Returns whether the identity changed."""
+        changed = [attribute.refresh() for attribute in self._slow]
+        if any(changed):
+            self.dirty = True
+        before = self.identity
+        address = self.address.value
+        if address is not None:
+            self.identity = PathId(
+                transport=self.transport.value or self.identity.transport,
+                traddr=address.traddr,
+                trsvcid=address.trsvcid,
+                host_traddr=address.host_traddr,
+                host_iface=address.host_iface,
+            )
+        elif self.transport.value:
+            self.identity = replace(self.identity, transport=self.transport.value)
+        return self.identity != before
+
+    def retry_absent(self) -> None:
+        """Look again for files that were absent, also of the disks."""
+        for attribute in self._all():
+            attribute.retry()
+        for disk in self.disks:
+            disk.retry_absent()
+
+    def close(self) -> None:
+        """Give back every descriptor, also those of the disks."""
+        for attribute in self._all():
+            attribute.close()
+        for disk in self.disks:
+            disk.close()
+
+    def _all(self) -> list[Attribute[Any]]:
+        return [self.state, *self._slow]
+
+    def build(self, nqn: str, default_io_timeout: float | None) -> Controller:
+        """Make the value object; ``default_io_timeout`` (seconds) is the module's."""
+        state = None
+        if self.state.value is not None:
+            state, self._last_raw_state = self.state.value
+        settings = {name: attribute.value for name, attribute in self._settings.items()}
+        if settings["io_timeout"] is None:
+            settings["io_timeout"] = default_io_timeout
+        address = self.address.value
+        hostnqn, hostid = (attribute.value or "" for attribute in self._host)
+        resets, reconnects = (attribute.value for attribute in self._diag)
+        return Controller(
+            name=self.directory.name,
+            nqn=nqn,
+            path=replace(self.identity, ordinal=max(self.ordinal, 1)),
+            state=state,
+            raw_state=self._last_raw_state,
+            cntlid=self.cntlid.value or "",
+            hostnqn=hostnqn,
+            hostid=hostid,
+            src_addr=address.src_addr if address is not None else "",
+            resets=resets,
+            reconnects=reconnects,
+            settings=PathSettings(**settings),
+        )
+
+
+class SubsystemNode:
+    """A subsystem with its controllers and heads; without a directory it gathers orphans."""
+
+    def __init__(self, reader: Reader, directory: SubsystemDirectory) -> None:
+        self.directory = directory
+        self.controllers = [ControllerNode(reader, c) for c in directory.controllers]
+        self.heads = [DiskNode(reader, head, head=True) for head in directory.heads]
+        self.dirty = True
+        base = directory.path
+        self._slow = {
+            name: reader.attribute(f"{base}/{name}", decode.text, keep=False)
+            for name in ("subsysnqn", "subsystype", "model", "serial", "firmware_rev", "iopolicy")
+            if base
+        }
+        self.refresh_slow()
+
+    def text(self, name: str) -> str:
+        """Return a slow attribute's value, ``""`` when there is none."""
+        attribute = self._slow.get(name)
+        return (attribute.value or "") if attribute is not None else ""
+
+    @property
+    def nqn(self) -> str:
+        """The subsystem NQN; a controller's word for it when the directory has none."""
+        own = self.text("subsysnqn")
+        if own or not self.directory.path:
+            return own
+        return next((c.subsysnqn.value for c in self.controllers if c.subsysnqn.value), "")
+
+    @property
+    def discovery(self) -> bool:
+        """Whether this is a discovery subsystem."""
+        return (
+            self.text("subsystype") == "discovery"
+            or self.nqn == DISCOVERY_NQN
+            or (bool(self.controllers) and all(c.discovery for c in self.controllers))
+        )
+
+    @property
+    def fabric(self) -> bool:
+        """Whether this is reached over fabrics, or over nothing any more."""
+        return not self.controllers or any(c.fabric for c in self.controllers)
+
+    def refresh_slow(self) -> None:
+        """Read names and policy again."""
+        changed = [attribute.refresh() for attribute in self._slow.values()]
+        if any(changed):
+            self.dirty = True
+
+    def retry_absent(self) -> None:
+        """Look again for files that were absent, in everything below too."""
+        for attribute in self._slow.values():
+            attribute.retry()
+        for controller in self.controllers:
+            controller.retry_absent()
+        for head in self.heads:
+            head.retry_absent()
+
+    def close(self) -> None:
+        """Give back every descriptor, also of everything below."""
+        for attribute in self._slow.values():
+            attribute.close()
+        for controller in self.controllers:
+            controller.close()
+        for head in self.heads:
+            head.close()

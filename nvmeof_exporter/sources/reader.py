@@ -1,0 +1,271 @@
+"""Reading files of ``/sys`` and ``/proc``: the only code that opens them.
+
+A poll re-reads the same few files ten times a second, so descriptors are kept
+(a re-read costs a tenth of opening anew) and bytes that did not change are not
+decoded again. Whatever goes wrong with one file costs that file's value, one
+count, and one log line per file and errno, however often it is tried.
+
+Some files must never be read: see FORBIDDEN.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = [
+    "FORBIDDEN",
+    "Attribute",
+    "ForbiddenAttributeError",
+    "Reader",
+    "raise_descriptor_limit",
+]
+
+T = TypeVar("T")
+
+#: File names that are never opened, and why.
+#: ``nuse`` sends an Identify command (D state behind a dead path);
+#: the others are secrets, world-readable on some kernels.
+FORBIDDEN = frozenset({"nuse", "dhchap_secret", "dhchap_ctrl_secret", "tls_key"})
+
+#: Directories below which nothing is opened: ``hwmonN/temp1_*`` sends a
+#: log-page command, which on a black-holed controller never returns.
+_FORBIDDEN_DIRECTORY = "hwmon"
+
+#: The device behind the file is gone; the descriptor will never answer again.
+_GONE = frozenset({errno.ENODEV, errno.ENOENT, errno.ENXIO, errno.ESTALE, errno.EBADF})
+
+#: A sysfs attribute is at most one page.
+_PAGE = 4096
+
+#: Descriptors left to sockets, logs and everything else of the process.
+_RESERVED_DESCRIPTORS = 256
+
+_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+
+
+class ForbiddenAttributeError(Exception):
+    """Code asked for a file on the never-read list: a defect of ours, never of the machine."""
+
+
+def raise_descriptor_limit() -> int:
+    """Raise the soft limit on open files to the hard one and return it.
+
+    Every path keeps a handful of descriptors; the usual soft limit of 1,024
+    is made for ``select(2)``, which is not used here.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        except (OSError, ValueError):
+            return soft
+        return hard
+    return soft
+
+
+class Reader:
+    """Opens attributes, keeps count of what could not be read, and says so once.
+
+    Args:
+        on_error: called once per file and reason with the path and the reason
+            (an errno name, or what was wrong with the content).
+        descriptors: how many descriptors may be kept; above it, attributes are
+            opened for each read. Default: the process's limit less a reserve.
+
+    """
+
+    def __init__(
+        self,
+        on_error: Callable[[str, str], None] | None = None,
+        descriptors: int | None = None,
+    ) -> None:
+        self._on_error = on_error
+        self._told: dict[str, set[str]] = {}
+        self.errors = 0
+        self.kept = 0
+        self.descriptor_budget = (
+            resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _RESERVED_DESCRIPTORS
+            if descriptors is None
+            else descriptors
+        )
+
+    def attribute(
+        self,
+        path: str,
+        decode: Callable[[bytes], T],
+        *,
+        keep: bool = True,
+        size: int = _PAGE,
+    ) -> Attribute[T]:
+        """Make the attribute at ``path``; nothing is opened before its first refresh.
+
+        Args:
+            path: the file.
+            decode: bytes to value; raises ValueError for content that is no value.
+            keep: hold the descriptor between reads (for files read at every poll).
+            size: bytes usually enough; longer content is read with a page-sized buffer.
+
+        Raises:
+            ForbiddenAttributeError: the path is on the never-read list.
+
+        """
+        parts = path.split("/")
+        if parts[-1] in FORBIDDEN or any(p.startswith(_FORBIDDEN_DIRECTORY) for p in parts):
+            raise ForbiddenAttributeError(path)
+        return Attribute(self, path, decode, keep=keep, size=size)
+
+    def names(self, directory: str) -> list[str]:
+        """List a directory; empty when it is absent, or unreadable (which is counted)."""
+        try:
+            return os.listdir(directory)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            self.failed(directory, errno_name(error))
+            return []
+
+    def open(self, path: str) -> int:
+        """Open a file for reading (the one call of ``open(2)``)."""
+        return os.open(path, _FLAGS)
+
+    def read(self, descriptor: int, size: int) -> bytes:
+        """Read a file from its start (the one call of ``pread(2)``)."""
+        return os.pread(descriptor, size, 0)
+
+    def failed(self, path: str, reason: str, kind: str = "") -> None:
+        """Count one failure; tell of it when this file has not failed so before.
+
+        ``kind`` stands for the reason where the reason's own text varies.
+        """
+        self.errors += 1
+        told = self._told.setdefault(path, set())
+        if (kind or reason) not in told:
+            told.add(kind or reason)
+            if self._on_error is not None:
+                self._on_error(path, reason)
+
+    def forget(self, path: str) -> None:
+        """Forget what was told of a file whose device is gone, so that memory stays bounded."""
+        self._told.pop(path, None)
+
+
+class Attribute(Generic[T]):
+    """One file, re-read in place; ``value`` is None when there is none to tell.
+
+    ``absent`` says that the file does not exist (no error: kernels differ in
+    what they show), ``gone`` that its device went away under an open descriptor.
+    """
+
+    __slots__ = (
+        "_decode",
+        "_descriptor",
+        "_keep",
+        "_raw",
+        "_reader",
+        "_size",
+        "absent",
+        "gone",
+        "path",
+        "value",
+    )
+
+    def __init__(
+        self,
+        reader: Reader,
+        path: str,
+        decode: Callable[[bytes], T],
+        *,
+        keep: bool,
+        size: int,
+    ) -> None:
+        self.path = path
+        self.value: T | None = None
+        self.absent = False
+        self.gone = False
+        self._reader = reader
+        self._decode = decode
+        self._keep = keep
+        self._size = size
+        self._descriptor = -1
+        self._raw: bytes | None = None
+
+    def refresh(self) -> bool:
+        """Re-read the file. Returns whether ``value`` changed. Never raises."""
+        if self._descriptor < 0 and not self._open():
+            return self._set(None, None)
+        try:
+            raw = self._reader.read(self._descriptor, self._size)
+            if len(raw) == self._size < _PAGE:
+                raw = self._reader.read(self._descriptor, _PAGE)
+        except OSError as error:
+            self._failed_read(error)
+            return self._set(None, None)
+        if not self._keep:
+            self._close_descriptor()
+        if raw == self._raw:
+            return False
+        try:
+            value = self._decode(raw)
+        except ValueError as error:
+            self._reader.failed(self.path, str(error), kind="content")
+            # Remember the bytes nevertheless: the same nonsense is not decoded ten times a second.
+            return self._set(raw, None)
+        return self._set(raw, value)
+
+    def retry(self) -> None:
+        """Look for the file again at the next refresh, should it have been absent."""
+        self.absent = False
+
+    def close(self) -> None:
+        """Give the descriptor back; what was told about the file is forgotten."""
+        self._close_descriptor()
+        self._reader.forget(self.path)
+
+    def _set(self, raw: bytes | None, value: T | None) -> bool:
+        self._raw = raw
+        changed = value != self.value
+        self.value = value
+        return changed
+
+    def _open(self) -> bool:
+        if self.absent or self.gone:
+            return False
+        try:
+            self._descriptor = self._reader.open(self.path)
+        except (FileNotFoundError, NotADirectoryError):
+            self.absent = True
+            return False
+        except OSError as error:
+            # Not tried again before the next rescan: an unreadable file is
+            # counted at the pace of rescans, not of polls.
+            self.absent = True
+            self._reader.failed(self.path, errno_name(error))
+            return False
+        self._reader.kept += 1
+        if self._keep and self._reader.kept > self._reader.descriptor_budget:
+            self._keep = False
+        return True
+
+    def _failed_read(self, error: OSError) -> None:
+        self._reader.failed(self.path, errno_name(error))
+        if error.errno in _GONE:
+            self.gone = True
+        if self.gone or not self._keep:
+            self._close_descriptor()
+
+    def _close_descriptor(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+            self._reader.kept -= 1
+
+
+def errno_name(error: OSError) -> str:
+    """Name an error as the manual does, e.g. ``EINVAL``."""
+    return errno.errorcode.get(error.errno or 0, str(error))

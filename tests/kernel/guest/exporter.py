@@ -1,0 +1,131 @@
+"""The exporter under test as a process of its own, and what it serves."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+import time
+import urllib.request
+from typing import TYPE_CHECKING
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.kernel.guest.waiting import await_
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+__all__ = ["Exporter", "Sample", "Scrape"]
+
+_ADDRESS = "127.0.0.1:10067"
+_START_SECONDS = 90.0  # emulated processors, and modules read over 9p for the first time
+
+Sample = tuple[str, "frozenset[tuple[str, str]]"]
+
+
+class Scrape:
+    """Every sample of one answer, by name and label set."""
+
+    def __init__(self, text: str) -> None:
+        self.samples: dict[Sample, float] = {}
+        for family in text_string_to_metric_families(text):
+            for sample in family.samples:
+                key = (sample.name, frozenset(sample.labels.items()))
+                if key in self.samples:
+                    raise ValueError(f"served twice: {sample.name}{sample.labels}")
+                self.samples[key] = sample.value
+
+    def matching(self, name: str, **labels: str) -> Iterator[tuple[dict[str, str], float]]:
+        """Label sets and values of ``name`` that have at least these ``labels``."""
+        wanted = labels.items()
+        for (sample, present), value in self.samples.items():
+            if sample == name and wanted <= present:
+                yield dict(present), value
+
+    def value(self, name: str, **labels: str) -> float | None:
+        """The only value that matches, or None; raises LookupError when several do."""
+        values = [value for _, value in self.matching(name, **labels)]
+        if len(values) > 1:
+            raise LookupError(f"{name}{labels}: {len(values)} series match")
+        return values[0] if values else None
+
+
+class Exporter:
+    """``python -m nvmeof_exporter serve`` (or $LAB_EXPORTER) with its log in ``log``."""
+
+    def __init__(self, log: Path, state: Path, *arguments: str) -> None:
+        self._log = log
+        own = f"{shlex.quote(sys.executable)} -m nvmeof_exporter serve"
+        command = shlex.split(os.environ.get("LAB_EXPORTER", own))
+        command += [f"--web.listen-address={_ADDRESS}", f"--path.state={state}", *arguments]
+        with log.open("a") as output:
+            self._process = subprocess.Popen(command, stdout=output, stderr=output)
+        try:
+            self.start_seconds = self._await_answer()
+        except BaseException:
+            self._process.kill()
+            raise
+
+    def _await_answer(self) -> float:
+        return await_(self._answers, _START_SECONDS, f"the exporter to answer ({self._log})")
+
+    def scrape(self) -> Scrape:
+        """What the exporter serves now; raises OSError, or ValueError for what is no metric."""
+        with urllib.request.urlopen(f"http://{_ADDRESS}/metrics", timeout=20) as answer:
+            return Scrape(answer.read().decode())
+
+    def scrape_after(self, moment: float) -> Scrape:
+        """A scrape that shows a look at the machine begun after ``moment`` (wall clock)."""
+        newest = self.scrape()
+
+        def polled() -> bool:
+            nonlocal newest
+            newest = self.scrape()
+            polled_at = newest.value("nvmeof_exporter_last_poll_timestamp_seconds")
+            return polled_at is not None and polled_at > moment
+
+        await_(polled, 10, "a poll by the exporter")
+        return newest
+
+    def await_(self, condition: Callable[[Scrape], bool], seconds: float, what: str) -> Scrape:
+        """The first scrape for which ``condition`` holds; raises TimeoutError."""
+        newest = self.scrape()
+
+        def holds() -> bool:
+            nonlocal newest
+            newest = self.scrape()
+            return condition(newest)
+
+        await_(holds, seconds, f"exporter: {what}")
+        return newest
+
+    def await_value(self, name: str, value: float, seconds: float = 10, **labels: str) -> Scrape:
+        """The first scrape in which ``name`` with ``labels`` is ``value``."""
+        return self.await_(
+            lambda scrape: scrape.value(name, **labels) == value,
+            seconds,
+            f"{name}{_text(labels)} = {value}",
+        )
+
+    def stop(self) -> int:
+        """Ask it to end and return its exit status."""
+        self._process.terminate()
+        return self._process.wait(20)
+
+    def _answers(self) -> bool:
+        if self._process.poll() is not None:
+            ending = self._log.read_text(errors="replace")[-4000:]
+            raise RuntimeError(f"the exporter ended by itself: {ending}")
+        try:
+            self.scrape()
+        except OSError:
+            time.sleep(0.2)
+            return False
+        return True
+
+
+def _text(labels: Mapping[str, str]) -> str:
+    return "{" + ",".join(f'{name}="{value}"' for name, value in labels.items()) + "}"

@@ -1,0 +1,110 @@
+"""What a scenario works with: links, disks, the exporter, the kernel log, a place for results."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from tests.kernel.guest import initiator, network
+from tests.kernel.guest.exporter import Exporter
+from tests.kernel.guest.fabric import Fabric, FabricSettings
+from tests.kernel.guest.logs import KernelLog
+from tests.kernel.guest.target import BackingDisk, Target
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+__all__ = ["Lab", "load_modules", "module_exists", "unload_modules"]
+
+_NQN = "nqn.2014-08.org.nvmexpress:lab"
+_DISKS = 4
+
+
+class Lab:
+    """Made once per boot. Parts are built when first used, so a scenario pays for what it needs."""
+
+    def __init__(self, output: Path) -> None:
+        self.kernel = platform.release()
+        self.output = output
+        self.kernel_log = KernelLog()
+        self._subsystems = 0
+
+    def scenario_directory(self, name: str) -> Path:
+        """Where the artefacts of scenario ``name`` belong."""
+        directory = self.output / name
+        directory.mkdir(exist_ok=True)
+        return directory
+
+    def fabric(self, settings: FabricSettings | None = None) -> Fabric:
+        """A subsystem with an NQN of its own, hence with counters that begin at zero."""
+        chosen = settings or FabricSettings()
+        if chosen.transport == "rdma":
+            self._rdma  # noqa: B018 - built by being asked for
+        self._subsystems += 1
+        nqn = f"{_NQN}-{self._subsystems}"
+        return Fabric(nqn, chosen, self.disks, self.black_hole)
+
+    @cached_property
+    def iopolicies(self) -> list[str]:
+        """The I/O policies of this kernel, as the driver's parameter describes them."""
+        load_modules("nvme_core")
+        described = subprocess.run(
+            ["modinfo", "--field", "parm", "nvme_core"], capture_output=True, text=True, check=True
+        ).stdout
+        return [name for name in ("numa", "round-robin", "queue-depth") if name in described]
+
+    @cached_property
+    def exporter(self) -> Exporter:
+        """The exporter under test, started when first asked for."""
+        return Exporter(self.output / "exporter.log", self.output / "state")
+
+    @cached_property
+    def disks(self) -> list[BackingDisk]:
+        """The RAM disks behind the namespaces."""
+        load_modules("nvmet", "null_blk nr_devices=0")
+        return [BackingDisk.create(number) for number in range(1, _DISKS + 1)]
+
+    @cached_property
+    def black_hole(self) -> network.BlackHole:
+        """Also brings the TCP links and both ends' drivers into being."""
+        load_modules("veth", "nvmet-tcp", "nvme-tcp", "nf_tables")
+        network.create_tcp_links()
+        return network.BlackHole()
+
+    @contextmanager
+    def loop_controller(self) -> Iterator[None]:
+        """A controller of the loop transport, which needs a port without an address."""
+        target = Target(f"{_NQN}-loop", self.disks[:2], "loop")
+        controller = initiator.FabricPath(initiator.connect(target.nqn, "loop"), 0)
+        try:
+            yield
+        finally:
+            controller.disconnect()
+            target.remove()
+
+    @cached_property
+    def _rdma(self) -> bool:
+        load_modules("veth", "rdma_rxe", "nvmet-rdma", "nvme-rdma")
+        network.create_rdma_links()
+        return True
+
+
+def load_modules(*modules: str) -> None:
+    """Load each of ``modules``, given with its parameters if any; raises CalledProcessError."""
+    for module in modules:
+        subprocess.run(["modprobe", *module.split()], check=True)
+
+
+def module_exists(module: str) -> bool:
+    """Whether this kernel was built with ``module``."""
+    query = ["modinfo", "--field", "filename", module]
+    return subprocess.run(query, capture_output=True, check=False).returncode == 0
+
+
+def unload_modules(*modules: str) -> None:
+    """Unload each of ``modules``; raises CalledProcessError where one is in use."""
+    subprocess.run(["modprobe", "--remove", *modules], check=True)

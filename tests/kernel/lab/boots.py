@@ -1,0 +1,108 @@
+"""One boot per kernel and group of scenarios, and each scenario's result to the test that asks."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.kernel.lab import kernels
+from tests.kernel.lab.machine import Machine, MachineError, missing_packages
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.kernel.guest.scenario import Registry
+
+__all__ = ["ARTEFACTS", "Boot", "Result", "group_registry"]
+
+#: What runs leave behind: logs of the guest, fio's slowest requests, tables of results.
+ARTEFACTS = Path(__file__).resolve().parents[1] / "artefacts"
+
+_FIXED_SECONDS = 180.0  # boot, first start of the exporter, and a busy machine
+_SCENARIO_SECONDS = 75.0
+_TAIL = 40
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one scenario found on one kernel, with the logs that explain it."""
+
+    name: str
+    kernel: str
+    found: Any
+    directory: Path
+
+    def explain(self, reason: str) -> str:
+        """``reason`` with what was found and the end of the kernel's log, for an assertion."""
+        log = self.directory / "kernel.log"
+        lines = log.read_text().splitlines()[-_TAIL:] if log.exists() else []
+        found = json.dumps(self.found, indent=1)[:6000]
+        return "\n".join([f"{self.name} on {self.kernel}: {reason}", found, "--- kernel", *lines])
+
+
+class Boot:
+    """Results of ``scenarios`` of ``group`` on the kernel of ``suite``, booted when first asked.
+
+    A boot that fails fails every test that asks it, each with the same report.
+    """
+
+    def __init__(self, suite: str, group: str, scenarios: Sequence[str]) -> None:
+        self.suite = suite
+        self.output = ARTEFACTS / suite / group
+        self._group = group
+        self._scenarios = scenarios
+        self._results: dict[str, dict[str, Any]] | None = None
+        self._failure: Exception | None = None
+
+    def result(self, name: str) -> Result:
+        """The result of scenario ``name``; raises AssertionError with its traceback and logs."""
+        found = self._everything()[name]
+        result = Result(name, found["kernel"], found.get("found"), self.output / name)
+        if "error" in found:
+            raise AssertionError(result.explain(found["error"]))
+        return result
+
+    def results(self) -> list[Result]:
+        """The results of every scenario that came to its end."""
+        return [self.result(name) for name, found in self._everything().items() if "found" in found]
+
+    def all_results(self) -> list[Result]:
+        """The results of every scenario; raises AssertionError for one that did not end well."""
+        return [self.result(name) for name in self._everything()]
+
+    def _everything(self) -> dict[str, dict[str, Any]]:
+        if self._failure:
+            raise self._failure
+        if self._results is None:
+            try:
+                self._results = self._run()
+            except Exception as failure:
+                self._failure = failure
+                raise
+        return self._results
+
+    def _run(self) -> dict[str, dict[str, Any]]:
+        absent = missing_packages()
+        if absent:
+            raise MachineError(f"the kernel lab needs: apt-get install {' '.join(absent)}")
+        group = group_registry(self._group)
+        machine = Machine(
+            kernels.fetch(self.suite),
+            self.output,
+            {"LAB_GROUP": self._group, "LAB_SCENARIOS": " ".join(self._scenarios)},
+            deadline=_FIXED_SECONDS + _SCENARIO_SECONDS * len(self._scenarios),
+            devices=group.devices,
+            kernel_arguments=group.kernel_arguments,
+        )
+        machine.run()
+        lines = (self.output / "results.jsonl").read_text().splitlines()
+        return {result["name"]: result for result in map(json.loads, lines)}
+
+
+def group_registry(group: str) -> Registry:
+    """The scenarios of ``group``, importable on the host as well."""
+    registry: Registry = importlib.import_module(f"tests.kernel.guest.{group}").REGISTRY
+    return registry
