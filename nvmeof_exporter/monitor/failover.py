@@ -156,13 +156,14 @@ class FailoverTracker:
 
     def _lost(self, nsid: str, view: NamespaceView, path: PathId, step: Step, now: float) -> None:
         away = self._away.get(path)
-        carried = _carried(view.progress, step, now)
+        carried = _carried(view.step, step)
         if away is not None and step.last_true is not None and step.last_true <= away.since:
             carried = False
         active = step.in_flight_before > 0 or step.cancelled > 0
         if not active and carried:
             active = now - (step.last_true or 0.0) < _ACTIVE_SECONDS
-        if not carried and not active:
+        if not carried and not step.in_flight_before:
+            # At most a request sent on from another path was turned away here.
             return
         if self._open is None:
             self._open = _Open(path, now, step.ended, timed=active)
@@ -170,7 +171,11 @@ class FailoverTracker:
             return
         self._open.timed |= active
         if active and nsid not in self._open.parts:
-            self._open.parts[nsid] = _Part(start=step.last_true)
+            start = step.last_true
+            if step.gone and start is not None:
+                # Its counters went with it: I/O flowed on it for all that is known.
+                start = max(start, step.ended)
+            self._open.parts[nsid] = _Part(start=start)
 
     def _follow(
         self, record: _Open, part: _Part, view: NamespaceView, before: float, now: float
@@ -210,6 +215,8 @@ class FailoverTracker:
             part.end = max(min(ends), part.start or 0.0)
             if part.start is None:
                 part.start = part.given_up
+            if given_up_now and own is not None and part.end >= before:
+                _shorten(part, view.step, own, now - before)
         elif not view.progress.wanted and now - part.given_up > _ABANDONED_SECONDS:
             # Failed, or nobody waits for it any more: nothing went elsewhere.
             part.returned = True
@@ -288,12 +295,31 @@ class FailoverTracker:
         return found
 
 
-def _carried(progress: NamespaceProgress, step: Step, now: float) -> bool:
+def _carried(whole: NamespaceStep, step: Step) -> bool:
     """Whether the path was among those that the namespace's I/O last went over."""
     if step.last_true is None:
         return False
-    newest = progress.last_true if progress.last_true is not None else now
+    newest = max(s.last_true for s in whole.paths.values() if s.last_true is not None)
     return newest - step.last_true <= _CARRIER_SECONDS
+
+
+def _shorten(part: _Part, whole: NamespaceStep, own: Step, interval: float) -> None:
+    """Date a failover that began and ended within one poll interval.
+
+    Neither end is seen then. What the lost requests waited and what the first
+    ones elsewhere took is the least it lasted; what the interval lacks in
+    completions, at the pace before, is what the applications did not get done.
+    """
+    waited = own.wait or 0.0
+    if part.end is None or own.gone or waited >= interval:
+        return
+    if own.last_true is None or part.end - own.last_true > 2 * interval:
+        return
+    elsewhere = [s.latency for s in whole.paths.values() if s is not own and s.true]
+    felt = waited + min(elsewhere, default=0.0)
+    if whole.pace:
+        felt = max(felt, interval - whole.true / whole.pace)
+    part.start = part.end - min(felt, interval)
 
 
 def _another_usable(views: Iterable[NamespaceView], path: PathId) -> bool:

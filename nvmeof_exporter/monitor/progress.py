@@ -25,8 +25,14 @@ _SMOOTHING = 0.2
 #: after it, a count that found no completion is dropped.
 _CARRY_SECONDS = 1.0
 
+#: Intervals of one request size after which the size is taken for known.
+_SIZE_SAMPLES = 5
+
 #: A longer time without completions ends a run of them (seconds).
 _RUN_GAP_SECONDS = 0.25
+
+#: How far completions may be off their usual pace, as a share of an interval.
+_PACE_UNCERTAINTY = 0.1
 
 #: Latency (seconds) that may pass for usual whatever was usual before.
 _LATENCY_FLOOR = 0.01
@@ -76,6 +82,44 @@ class _Group:
         return self.latest - self.earliest
 
 
+class _Change:
+    """What two readings of ``stat`` differ by; ``waited`` in seconds."""
+
+    __slots__ = ("ended", "sectors", "transfers", "waited")
+
+    def __init__(self, old: IoCounters, new: IoCounters) -> None:
+        self.ended = new.completed - old.completed
+        self.transfers = max(new.reads + new.writes - old.reads - old.writes, 0)
+        moved = new.read_sectors + new.write_sectors - old.read_sectors - old.write_sectors
+        self.sectors = max(moved, 0)
+        self.waited = max(new.waited_ms - old.waited_ms, 0) / 1000
+
+
+class _Sizes:
+    """Learns whether all requests of a path are of one size."""
+
+    __slots__ = ("_seen", "_size")
+
+    def __init__(self) -> None:
+        self._size = 0
+        self._seen = 0
+
+    @property
+    def uniform(self) -> int:
+        """The size in sectors, 0 while it is not known or differs."""
+        return self._size if self._seen >= _SIZE_SAMPLES else 0
+
+    def learn(self, transfers: int, sectors: int) -> None:
+        """Take the requests of an interval in which none was cancelled."""
+        if not transfers:
+            return
+        size, rest = divmod(sectors, transfers)
+        if rest or size != self._size:
+            self._size = 0 if rest else size
+            self._seen = 0
+        self._seen += bool(self._size)
+
+
 class PathProgress:
     """The I/O of one namespace path over time.
 
@@ -95,6 +139,7 @@ class PathProgress:
         "_latency",
         "_rate",
         "_seen",
+        "_sizes",
         "flow_since",
         "in_flight",
         "last_ended",
@@ -112,6 +157,7 @@ class PathProgress:
         self._rate = 0.0
         self._latency = 0.0
         self._seen: float | None = None
+        self._sizes = _Sizes()
         self.in_flight = 0
         self.usable = False
         self.last_true: float | None = None
@@ -122,6 +168,13 @@ class PathProgress:
     def stalled_since(self) -> float | None:
         """Since when the oldest request in flight waits; None without any in flight."""
         return self._groups[0].middle if self._groups and self.in_flight else None
+
+    @property
+    def next_due(self) -> float | None:
+        """When, at the usual pace, a request should have completed after the last one did."""
+        if self.last_true is None or not self._rate:
+            return None
+        return self.last_true + 1 / self._rate
 
     def observe(self, path: NamespacePath, before: float, now: float, *, renewed: bool) -> Step:
         """Take the path as it is now.
@@ -149,10 +202,10 @@ class PathProgress:
         if fresh or old is None:
             self._begin(path, new, now)
             return step
-        ended = new.completed - old.completed
-        waited = max(new.waited_ms - old.waited_ms, 0) / 1000
+        change = _Change(old, new)
+        ended, waited = change.ended, change.waited
         step.cancelled = self._cancelled(
-            path, ended, now, steady=usable_before and self.usable and not renewed
+            path, change, now, steady=usable_before and self.usable and not renewed
         )
         step.true = ended - step.cancelled
         if ended:
@@ -171,7 +224,7 @@ class PathProgress:
             gone=True,
             last_true=self.last_true,
         )
-        if self._groups:
+        if self._groups and self._groups[0].latest < before:
             step.wait = max(step.ended - self._groups[0].middle, 0.0)
         self.usable = False
         self._io = None
@@ -187,37 +240,54 @@ class PathProgress:
         self.in_flight = io.in_flight
         self._groups = [_Group(io.in_flight, now, now)] if io.in_flight else []
 
-    def _cancelled(self, path: NamespacePath, ended: int, now: float, *, steady: bool) -> int:
-        """Tell how many of the requests that ended were sent elsewhere instead of done.
-
-        With the kernel's failover count, exactly those; the count is raised
-        before the request ends, so it may run ahead by a poll. Without it,
-        every completion in an interval in which the path was not usable
-        throughout proves nothing and counts as cancelled.
-        """
-        if path.failovers is not None and self._failovers is not None:
-            # The count is writable by root: a fall is a reset to zero.
-            grown = path.failovers - self._failovers
-            self._failovers = path.failovers
-            if grown < 0:
-                grown = path.failovers
-            if grown:
-                self._carry += grown
-                self._carry_until = now + _CARRY_SECONDS
-            elif now > self._carry_until:
-                self._carry = 0
-            cancelled = min(self._carry, ended)
-            self._carry -= cancelled
-            if steady or self.usable:
-                return cancelled
-            return ended if not cancelled else min(ended, max(cancelled, self.in_flight))
+    def _cancelled(self, path: NamespacePath, change: _Change, now: float, *, steady: bool) -> int:
+        """Tell how many of the requests that ended were sent elsewhere instead of done."""
+        counted = path.failovers is not None and self._failovers is not None
+        if counted:
+            return self._cancelled_by_count(path.failovers or 0, change, now)
         self._failovers = path.failovers
+        return self._cancelled_by_signs(change, steady=steady)
+
+    def _cancelled_by_count(self, failovers: int, change: _Change, now: float) -> int:
+        """Use the kernel's failover count (7.2+): it counts exactly these.
+
+        It is raised before the request ends, so it may run ahead by a poll.
+        It is writable by root: a fall is a reset to zero.
+        """
+        grown = failovers - (self._failovers or 0)
+        self._failovers = failovers
+        if grown < 0:
+            grown = failovers
+        if grown:
+            self._carry += grown
+            self._carry_until = now + _CARRY_SECONDS
+        elif now > self._carry_until:
+            self._carry = 0
+        cancelled = min(self._carry, change.ended)
+        self._carry -= cancelled
+        return cancelled
+
+    def _cancelled_by_signs(self, change: _Change, *, steady: bool) -> int:
+        """Do without the count: a cancelled request moves no sectors.
+
+        Where requests have all been of one size, the sectors therefore tell how
+        many were true. Else, completions without a single sector are none, and
+        completions in an interval in which the path was not usable throughout
+        prove nothing.
+        """
+        transfers = change.transfers
+        size = self._sizes.uniform
+        if transfers and not change.sectors:
+            return transfers
+        if size and change.sectors % size == 0 and change.sectors // size <= transfers:
+            return transfers - change.sectors // size
         if steady:
+            self._sizes.learn(transfers, change.sectors)
             return 0
         if self.usable:
             # It came back: what was in flight before cannot have survived.
-            return min(ended, self.in_flight)
-        return ended
+            return min(change.ended, self.in_flight)
+        return change.ended
 
     def _wait_of_the_oldest(
         self, ended: int, waited: float, before: float, now: float
@@ -251,12 +321,13 @@ class PathProgress:
         return span / 2 * (group.count - 1) / (group.count + 1)
 
     def _account(self, step: Step, ended: int, in_flight: int, before: float, now: float) -> None:
+        ended_before_all = ended >= self.in_flight
+        if step.true:
+            self._account_true(step, before, now)
         if ended:
-            # Those in flight now were issued in this interval, unless fewer
-            # ended than there were.
-            earliest = (
-                self._groups[0].earliest if self._groups and ended < self.in_flight else before
-            )
+            earliest = self._earliest_issue(before, now)
+            if self._groups and not ended_before_all:
+                earliest = self._groups[0].earliest
             self._groups = [_Group(in_flight, earliest, now)] if in_flight else []
             self.last_ended = now
         elif in_flight > self.in_flight:
@@ -267,8 +338,17 @@ class PathProgress:
         elif not in_flight:
             self._groups = []
         self.in_flight = in_flight
-        if step.true:
-            self._account_true(step, before, now)
+
+    def _earliest_issue(self, before: float, now: float) -> float:
+        """Date the oldest request in flight after an interval in which all older ones ended.
+
+        While requests came at their usual pace, it is about as young as one
+        takes; where they stopped half-way, it may have been issued then.
+        """
+        if self.last_true is None or not self._rate or self.last_true < before:
+            return before
+        slack = self._latency + 2 / self._rate + _PACE_UNCERTAINTY * (now - before)
+        return max(before, self.last_true - slack)
 
     def _account_true(self, step: Step, before: float, now: float) -> None:
         length = now - before

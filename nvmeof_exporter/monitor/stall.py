@@ -22,6 +22,12 @@ _PARKED_GRACE_SECONDS = 0.5
 #: this shortly (seconds) before a path left the usable set may have been cancellations.
 _EARLY_CANCEL_SECONDS = 0.3
 
+#: Weight of the newest interval in the running mean of completions per second.
+_PACE_WEIGHT = 0.2
+
+#: A longer time (seconds) without completions is no part of their pace.
+_PACE_GAP_SECONDS = 0.25
+
 
 @dataclass(frozen=True, slots=True)
 class Pause:
@@ -39,9 +45,13 @@ class Pause:
 
 @dataclass(slots=True)
 class NamespaceStep:
-    """What one namespace did between two polls, path by path."""
+    """What one namespace did between two polls, path by path.
+
+    ``pace``: true completions per second before this interval, 0 when not known.
+    """
 
     paths: dict[PathId, Step] = field(default_factory=dict)
+    pace: float = 0.0
     pause: Pause | None = None
 
     @property
@@ -66,6 +76,8 @@ class NamespaceProgress:
         self.parked_since: float | None = None
         self._start: float | None = None
         self._start_is_exact = False
+        self._pace = 0.0
+        self._paced: float | None = None
         self._requeued: int | None = None
         self._failed: int | None = None
 
@@ -101,7 +113,7 @@ class NamespaceProgress:
             failed: the kernel log said that I/O was failed for lack of any path.
 
         """
-        step = NamespaceStep()
+        step = NamespaceStep(pace=self._pace)
         for path in namespace.paths:
             key = path.controller.path
             progress = self.paths.setdefault(key, PathProgress())
@@ -115,6 +127,7 @@ class NamespaceProgress:
         grown, self._failed = _growth(self._failed, namespace.failed)
         failed |= grown > 0
         if step.true:
+            self._follow_pace(step.true, before, now)
             step.pause = self._resume(step, before, now)
         elif failed:
             step.pause = self._end(now, "failed")
@@ -136,9 +149,27 @@ class NamespaceProgress:
         lasts = [p.last_true for p in self.paths.values() if p.last_true is not None]
         self.last_true = max(lasts, default=now)
         self.parked_since = None
-        if any(progress.in_flight for progress in self.paths.values()):
+        if self._given_up_only(step):
+            self.parked_since = now
+        if self.parked_since is not None or any(p.in_flight for p in self.paths.values()):
             self.wanted_since = self._start = self.last_true
         return pause
+
+    @staticmethod
+    def _given_up_only(step: NamespaceStep) -> bool:
+        """Whether requests were given up and no other path has done any since."""
+        given_up = {key for key, s in step.paths.items() if s.cancelled}
+        return bool(given_up) and all(key in given_up for key, s in step.paths.items() if s.true)
+
+    def _follow_pace(self, true: int, before: float, now: float) -> None:
+        """Keep a running mean of completions per second while they come."""
+        paced, self._paced = self._paced, now
+        elapsed = now - before
+        if paced is not None and before - paced < _PACE_GAP_SECONDS:
+            elapsed = now - paced
+        if elapsed > 0:
+            weight = _PACE_WEIGHT if self._pace else 1.0
+            self._pace += weight * (true / elapsed - self._pace)
 
     def _resumed_at(
         self, step: NamespaceStep, before: float, now: float
@@ -169,7 +200,7 @@ class NamespaceProgress:
         if self._given_up(step, before) or requeued:
             if self.parked_since is None:
                 self.parked_since = middle
-            self._date_start(step)
+            self._date_start(step, now - before)
         elif self.parked_since is not None and not in_flight and self._nobody_waits(now):
             self.parked_since = None
         if in_flight or self.parked_since is not None:
@@ -205,10 +236,12 @@ class NamespaceProgress:
                     return True
         return False
 
-    def _date_start(self, step: NamespaceStep) -> None:
+    def _date_start(self, step: NamespaceStep, interval: float) -> None:
         """Let the cancelled requests' own waiting time date the start of the pause, once."""
         dated = [
-            s.ended - s.wait for s in step.paths.values() if s.cancelled and s.wait is not None
+            self._start_by(key, s, interval)
+            for key, s in step.paths.items()
+            if s.cancelled and s.wait is not None
         ]
         if not dated or self._start_is_exact:
             return
@@ -221,6 +254,17 @@ class NamespaceProgress:
         ]
         self._start = max([start, *untouched])
         self._start_is_exact = True
+
+    def _start_by(self, key: PathId, step: Step, interval: float) -> float:
+        """Date the start by a cancelled request; a wait shorter than the interval is not enough.
+
+        When requests completed steadily, the gap after the last one begins the pause.
+        """
+        wait = step.wait or 0.0
+        start = step.ended - wait
+        progress = self.paths.get(key)
+        due = progress.next_due if progress is not None else None
+        return min(start, due) if due is not None and wait < interval else start
 
     def _nobody_waits(self, now: float) -> bool:
         usable = any(progress.usable for progress in self.paths.values())

@@ -15,8 +15,9 @@ __all__ = ["PathHistory", "Transition"]
 #: What a path that is gone counts as.
 MISSING = "missing"
 
-#: A kernel counter tells of something that was seen as well within this time (seconds).
-_CLAIM_SECONDS = 3.0
+#: A new cntlid or a grown counter this soon (seconds) after a change of state
+#: belongs to that change: identities are read again every few seconds only.
+_SETTLED_SECONDS = 6.0
 
 
 class Transition:
@@ -30,32 +31,6 @@ class Transition:
         self.duration = duration
 
 
-class _Tally:
-    """Counts occurrences that may be seen, told by a kernel counter, or both."""
-
-    __slots__ = ("_unclaimed", "_until", "total")
-
-    def __init__(self) -> None:
-        self.total = 0
-        self._unclaimed = 0
-        self._until = 0.0
-
-    def seen(self, now: float) -> None:
-        """Count one that was seen happening."""
-        self.total += 1
-        self._unclaimed = self._unclaimed + 1 if now <= self._until else 1
-        self._until = now + _CLAIM_SECONDS
-
-    def told(self, count: int, now: float) -> int:
-        """Count what a counter tells, less what was seen of it; returns the unseen ones."""
-        if now > self._until:
-            self._unclaimed = 0
-        hidden = max(count - self._unclaimed, 0)
-        self._unclaimed = max(self._unclaimed - count, 0)
-        self.total += hidden
-        return hidden
-
-
 class PathHistory:
     """Counts what happened to one path since the exporter knows it.
 
@@ -67,13 +42,15 @@ class PathHistory:
     """
 
     __slots__ = (
-        "_attempts",
+        "_attempts_heard",
         "_cntlid",
         "_left_live",
         "_name",
+        "_attempts_told",
+        "_reconnect_count",
         "_reconnects",
-        "_reconnects_told",
-        "_resets",
+        "_reset_count",
+        "_resets_seen",
         "_resets_told",
         "ana",
         "ana_transitions",
@@ -96,24 +73,26 @@ class PathHistory:
         self.ana: dict[str, str] = {}
         self.ana_transitions: dict[str, int] = {}
         self.renewed = False
-        self._attempts = 0
-        self._reconnects = _Tally()
-        self._resets = _Tally()
+        self._attempts_heard = 0
+        self._attempts_told = 0
+        self._reconnects = 0
+        self._resets_seen = 0
+        self._resets_told = 0
         self._name = controller.name if controller is not None else ""
         self._cntlid = controller.cntlid if controller is not None else ""
-        self._resets_told = controller.resets if controller is not None else None
-        self._reconnects_told = controller.reconnects if controller is not None else None
+        self._reset_count = controller.resets if controller is not None else None
+        self._reconnect_count = controller.reconnects if controller is not None else None
         self._left_live: float | None = None
 
     @property
     def resets(self) -> int:
-        """Controller resets, seen or told by ``diag/reset_count``."""
-        return self._resets.total
+        """Controller resets, seen or told by ``diag/reset_count`` (error recovery included)."""
+        return max(self._resets_seen, self._resets_told)
 
     @property
     def reconnect_attempts(self) -> int:
-        """Attempts told by the kernel log, or at least the reconnects that succeeded."""
-        return max(self._attempts, self._reconnects.total)
+        """Attempts by the kernel's log or counter, or at least the reconnects that succeeded."""
+        return max(self._attempts_heard, self._attempts_told, self._reconnects)
 
     def pass_time(self, elapsed: float) -> None:
         """Count the time (seconds) since the last look for the state it was in then."""
@@ -157,45 +136,49 @@ class PathHistory:
         if cause is not None:
             self.errors[cause] = self.errors.get(cause, 0) + 1
         if event.kind in {EventKind.RECONNECT_FAILED, EventKind.RECONNECTED}:
-            self._attempts += 1
+            self._attempts_heard += 1
 
     def _change(self, state: str, now: float, wall: float) -> float | None:
         old, self.state = self.state, state
         self.since, self.last_transition = now, wall
         self._count_transition(state, 1)
         if state == "resetting":
-            self._resets.seen(now)
+            self._resets_seen += 1
         if old == "live":
             self._left_live = now
         if state != "live":
             return None
         if old in {"connecting", "resetting", MISSING}:
-            self._reconnects.seen(now)
+            self._reconnects += 1
         left, self._left_live = self._left_live, None
         return now - left if left is not None else None
 
     def _count_unseen(self, controller: Controller, now: float, wall: float) -> None:
-        """Find resets and reconnects between two looks, both of which saw the path live.
+        """Find reconnects between two looks, both of which saw the path live.
 
         A reconnect makes a new association: the target hands out a new cntlid
-        as a rule, and ``diag/reconnect_count`` (7.2+) counts it.
+        as a rule, and ``diag/reconnect_count`` (7.2+) counts the attempts.
         """
         replaced = controller.name != self._name
         self._name = controller.name
-        resets = 0 if replaced else _growth(self._resets_told, controller.resets)
-        reconnects = 0 if replaced else _growth(self._reconnects_told, controller.reconnects)
-        self._resets_told = controller.resets
-        self._reconnects_told = controller.reconnects
+        resets = 0 if replaced else _growth(self._reset_count, controller.resets)
+        attempts = 0 if replaced else _growth(self._reconnect_count, controller.reconnects)
+        self._reset_count = controller.resets
+        self._reconnect_count = controller.reconnects
+        self._resets_told += resets
+        self._attempts_told += attempts
+        unseen = attempts
         if controller.cntlid:
             if self._cntlid and controller.cntlid != self._cntlid:
-                reconnects = max(reconnects, 1)
+                unseen = max(unseen, 1)
             self._cntlid = controller.cntlid
-        if resets:
-            self._resets.told(resets, now)
-        hidden = self._reconnects.told(reconnects, now) if reconnects else 0
-        if hidden and self.state == "live":
-            self._count_transition("connecting", hidden)
-            self._count_transition("live", hidden)
+        settled = self.state == "live" and (
+            self.last_transition is None or now - self.since > _SETTLED_SECONDS
+        )
+        if unseen and settled:
+            self._reconnects += unseen
+            self._count_transition("connecting", unseen)
+            self._count_transition("live", unseen)
             self.last_transition = wall
             self.renewed = True
 

@@ -24,6 +24,7 @@ __all__ = [
     "seconds",
     "seconds_or_off",
     "sectors",
+    "subsystem_nqn",
     "text",
 ]
 
@@ -64,6 +65,15 @@ def required_text(raw: bytes) -> str:
         msg = "the file is empty"
         raise ValueError(msg)
     return value
+
+
+def subsystem_nqn(raw: bytes) -> str:
+    """Decode ``subsysnqn``; ``""`` while a controller connects for the first time.
+
+    It has no subsystem then, and the kernel prints a null pointer.
+    """
+    own = required_text(raw)
+    return "" if own in {"(efault)", "(null)"} else own
 
 
 def controller_state(raw: bytes) -> tuple[str, str]:

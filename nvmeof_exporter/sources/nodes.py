@@ -160,7 +160,7 @@ class ControllerNode:
         self.state: Attribute[tuple[str, str]] = fast("state", decode.controller_state)
         self.transport: Attribute[str] = slow("transport", decode.required_text)
         self.address: Attribute[decode.Address] = slow("address", decode.address)
-        self.subsysnqn: Attribute[str] = slow("subsysnqn", decode.required_text)
+        self.subsysnqn: Attribute[str] = slow("subsysnqn", decode.subsystem_nqn)
         self.cntrltype: Attribute[str] = slow("cntrltype", decode.text)
         self.cntlid: Attribute[str] = slow("cntlid", decode.required_text)
         self._host = [slow("hostnqn", decode.text), slow("hostid", decode.text)]

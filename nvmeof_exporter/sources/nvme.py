@@ -205,7 +205,9 @@ class NvmeSource:
         by_nqn: dict[str, list[ControllerNode]] = {}
         for controller in node.controllers:
             if not controller.discovery and (self._pcie or controller.fabric):
-                by_nqn.setdefault(controller.subsysnqn.value or "", []).append(controller)
+                # Without an NQN (connecting for the first time) it is nobody's path yet.
+                if controller.subsysnqn.value:
+                    by_nqn.setdefault(controller.subsysnqn.value, []).append(controller)
         return [self._assemble(node, nqn, some, None) for nqn, some in sorted(by_nqn.items())]
 
     def _assemble(

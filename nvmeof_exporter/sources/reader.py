@@ -253,9 +253,12 @@ class Attribute(Generic[T]):
         return True
 
     def _failed_read(self, error: OSError) -> None:
-        self._reader.failed(self.path, errno_name(error))
         if error.errno in _GONE:
+            # A device that went away is a change of topology, told as such.
             self.gone = True
+            self._reader.errors += 1
+        else:
+            self._reader.failed(self.path, errno_name(error))
         if self.gone or not self._keep:
             self._close_descriptor()
 
