@@ -48,6 +48,10 @@ docs: $(VENV)/.run ## the metric reference, generated from the code
 	$(PYTHON) -m nvmeof_exporter.exposition.reference > docs/metrics.md.new
 	mv docs/metrics.md.new docs/metrics.md
 
+.PHONY: expected
+expected: $(VENV)/.dev ## write the expected expositions of the tests anew, and show what changed
+	$(PYTHON) -m tests.fixtures.expectations
+
 # RUNLEVEL=1 keeps Debian's prometheus package from starting its service where init scripts
 # rule (containers, build machines). Where systemd runs it starts, on port 9090; the tests
 # neither need it nor mind it: they start their own on a free loopback port.

@@ -22,6 +22,8 @@ from nvmeof_exporter.monitor.monitor import Monitor
 from nvmeof_exporter.poller import Poller
 from nvmeof_exporter.remembering import MemoryKeeper
 from nvmeof_exporter.sources.events import SourceUnavailable
+from nvmeof_exporter.sources.interfaces import PathInterfaces
+from nvmeof_exporter.sources.netlink import Links
 from nvmeof_exporter.sources.nvme import NvmeSource
 from nvmeof_exporter.sources.reader import Reader, raise_descriptor_limit
 
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from nvmeof_exporter.config import Config
-    from nvmeof_exporter.model import Controller
     from nvmeof_exporter.sources.events import EventSource
 
 __all__ = ["serve"]
@@ -72,14 +73,15 @@ def serve(config: Config) -> int:
     if not os.path.isdir(f"{config.path_sysfs}/class/nvme"):
         _log.warning("no NVMe devices: the kernel shows no NVMe class", sysfs=config.path_sysfs)
     keeper = MemoryKeeper(config.path_state)
+    event_sources, unavailable = _open_event_sources(config)
+    netdev_of = PathInterfaces(_address_owner(event_sources))
     monitor = Monitor(
         config.stall_threshold,
         Expectations(_expected(config), config.superseded_expiry, keeper.load()),
-        _netdev_of,
+        netdev_of,
     )
-    event_sources, unavailable = _open_event_sources(config)
     monitor.log_readable = any(s.name == "kmsg" for s in event_sources)
-    published = Published(PublishedState(monitor, config.poll_interval, _netdev_of))
+    published = Published(PublishedState(monitor, config.poll_interval, netdev_of))
     poller = Poller(config, source, reader, published, event_sources, keeper)
     with published.write() as state:
         for name in unavailable:
@@ -111,8 +113,10 @@ def serve(config: Config) -> int:
     return 0
 
 
-def _netdev_of(controller: Controller) -> str:
-    return controller.path.host_iface
+def _address_owner(sources: list[EventSource]) -> Callable[[str], str]:
+    """Return what names the interface of an address: rtnetlink, where it is heard."""
+    owners = [source.interface for source in sources if isinstance(source, Links)]
+    return owners[0] if owners else lambda _address: ""
 
 
 def _tell_unreadable(path: str, reason: str) -> None:
@@ -127,7 +131,7 @@ def _open_event_sources(config: Config) -> tuple[list[EventSource], list[str]]:
     """Open the sources that are asked for; returns them and the names of those that cannot be."""
     makers: dict[str, Callable[[], EventSource]] = {
         "udev": _open_udev,
-        "netlink": _open_netlink,
+        "netlink": Links,
         "kmsg": lambda: _open_kmsg(config.path_kmsg),
     }
     opened = []
@@ -147,12 +151,6 @@ def _open_udev() -> EventSource:
     from nvmeof_exporter.sources.uevents import Uevents  # noqa: PLC0415
 
     return Uevents()
-
-
-def _open_netlink() -> EventSource:
-    from nvmeof_exporter.sources.netlink import Links  # noqa: PLC0415
-
-    return Links()
 
 
 def _open_kmsg(path: str) -> EventSource:

@@ -60,8 +60,16 @@ USABLE_CONTROLLER_STATES = frozenset({"live", "deleting"})
 USABLE_ANA_STATES = frozenset({"optimized", "non-optimized"})
 
 
+class _Labelled:
+    """A slot for a text that is made once and is no field of its value object."""
+
+    __slots__ = ("_label",)
+
+    _label: str
+
+
 @dataclass(frozen=True, slots=True, order=True)
-class PathId:
+class PathId(_Labelled):
     """The stable identity of a path within its subsystem.
 
     The same before and after a reconnect as a new controller instance: it is
@@ -81,6 +89,18 @@ class PathId:
 
     def __str__(self) -> str:
         """The ``path`` label, e.g. ``tcp:[fe80::1]:4420@[fe80::2]%eth0``."""
+        try:
+            return self._label
+        except AttributeError:
+            label = self._make_label()
+            object.__setattr__(self, "_label", label)
+            return label
+
+    def __hash__(self) -> int:
+        """Hash the label: equal identities have equal labels, and its hash is kept with it."""
+        return hash(str(self))
+
+    def _make_label(self) -> str:
         text = f"{self.transport}:{_bracketed(self.transport, self.traddr)}"
         if self.trsvcid:
             text += f":{self.trsvcid}"
@@ -158,7 +178,8 @@ class Controller:
 
     ``state`` is one of PATH_STATES, or None when the file could not be read:
     unknown to us is not the kernel's ``unknown``. ``raw_state`` is the kernel's
-    own text, the last one that could be read. ``resets`` and ``reconnects`` are ``diag/`` counters (7.2+).
+    own text, the last one that could be read. ``resets`` and ``reconnects`` are
+    ``diag/`` counters (7.2+).
     """
 
     name: str
@@ -189,8 +210,9 @@ class NamespacePath:
 
     ``ana_state`` is one of ANA_STATES, ``""`` where the controller has no ANA
     (the kernel then takes the path as optimized), or None when the file exists
-    but could not be read; ``last_ana_state`` then says what it was. ``failovers`` is ``diag/multipath_failover_count``:
-    requests that were cancelled here and re-sent elsewhere (7.2+, else None).
+    but could not be read; ``last_ana_state`` then says what it was.
+    ``failovers`` is ``diag/multipath_failover_count``: requests that were
+    cancelled here and re-sent elsewhere (7.2+, else None).
     ``hidden`` is False for a disk of its own that applications may open.
     """
 

@@ -35,6 +35,9 @@ _MIN_SPACING_SECONDS = 0.005
 #: A storm of uevents leads to one rescan per this time (seconds).
 _MIN_RESCAN_SECONDS = 0.1
 
+#: When to look again (seconds) after something was announced or found to have changed.
+_FOLLOW_UP_SECONDS = (0.0, 0.1, 0.3, 1.0, 2.0)
+
 #: A device that stays unreadable leads to one rescan per this time (seconds).
 _STALE_RESCAN_SECONDS = 1.0
 
@@ -46,6 +49,7 @@ _RESCAN_KINDS = frozenset(
     {
         EventKind.CONTROLLER_ADDED,
         EventKind.CONTROLLER_REMOVED,
+        EventKind.CONTROLLER_CONNECTED,
         EventKind.TOPOLOGY_CHANGED,
         EventKind.LOST_EVENTS,
     }
@@ -88,7 +92,7 @@ class Poller:
         self._last_poll: float | None = None
         self._next_rescan = 0.0
         self._last_rescan = 0.0
-        self._rescan_wanted = False
+        self._rescans: list[float] = []
         self._settings_wanted = False
         self._told_states: set[str] = set()
         self._stopping = False
@@ -197,10 +201,19 @@ class Poller:
             state.events[event_source.name] += len(heard)
             state.collectors[event_source.name].seconds = time.perf_counter() - started
         kinds = {event.kind for event in heard}
-        self._rescan_wanted |= bool(kinds & _RESCAN_KINDS)
+        if kinds & _RESCAN_KINDS:
+            self._expect_changes(time.monotonic())
         self._settings_wanted |= bool(kinds & _SETTINGS_KINDS)
         self._events.extend(heard)
         return bool(heard)
+
+    def _expect_changes(self, now: float) -> None:
+        """Rescan now and some more times soon.
+
+        Hidden path disks come without a uevent, some time after their
+        controller: the kernel scans namespaces in the background.
+        """
+        self._rescans = [now + delay for delay in _FOLLOW_UP_SECONDS]
 
     def _drop(self, event_source: EventSource, reason: str) -> None:
         _log.error("event source failed", collector=event_source.name, reason=reason)
@@ -212,14 +225,19 @@ class Poller:
     def _rescan_when_due(self, now: float) -> None:
         wanted = (
             now >= self._next_rescan
-            or (self._rescan_wanted and now - self._last_rescan >= _MIN_RESCAN_SECONDS)
+            or (
+                bool(self._rescans)
+                and now >= self._rescans[0]
+                and now - self._last_rescan >= _MIN_RESCAN_SECONDS
+            )
             or (self._source.stale and now - self._last_rescan >= _STALE_RESCAN_SECONDS)
         )
         if wanted:
-            self._rescan_wanted = False
+            self._rescans = [due for due in self._rescans if due > now]
             self._last_rescan = now
             self._next_rescan = now + self._config.poll_rescan_interval
-            self._source.rescan()
+            if self._source.rescan() and not self._rescans:
+                self._expect_changes(now)
             self._between_rescans()
         if self._settings_wanted:
             self._settings_wanted = False

@@ -26,6 +26,9 @@ _log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 #: A memory that could not be written is tried again after this long (seconds).
 _RETRY_SECONDS = 60.0
 
+#: How often the writer looks whether ``forget`` has changed the file (seconds).
+_LOOK_SECONDS = 1.0
+
 
 class MemoryKeeper:
     """Loads at start, saves on change, and follows what ``forget`` drops meanwhile.
@@ -41,6 +44,7 @@ class MemoryKeeper:
         self._wanted: memory.Memory | None = None
         self._forgotten: list[tuple[str, PathId]] = []
         self._signature: tuple[int, int] | None = None
+        self._changed_outside = False
         self._failing = False
         self._stopping = False
         self._condition = threading.Condition()
@@ -78,12 +82,15 @@ class MemoryKeeper:
             self._thread.join(patience)
 
     def synchronize(self, expectations: Expectations) -> None:
-        """Hand changes over to the writer, and take over what was forgotten from outside."""
+        """Hand changes over to the writer, and take over what was forgotten from outside.
+
+        Touches no file: that is the writer's, for the disk may hang.
+        """
         if not self._directory:
             return
         with self._condition:
             forgotten, self._forgotten = self._forgotten, []
-            outside = self._wanted is None and self._stat() != self._signature
+            outside, self._changed_outside = self._changed_outside, False
         for nqn, path in forgotten:
             expectations.forget(nqn, path)
         if expectations.changed or outside:
@@ -96,11 +103,13 @@ class MemoryKeeper:
         while True:
             with self._condition:
                 if self._wanted is None and not self._stopping:
-                    self._condition.wait()
+                    self._condition.wait(_LOOK_SECONDS)
                 wanted, self._wanted = self._wanted, None
                 stopping = self._stopping
             if wanted is not None and not self._write(wanted) and not stopping:
                 self._keep_for_later(wanted)
+            elif wanted is None and self._stat() != self._signature:
+                self._changed_outside = True
             if stopping:
                 return
 
@@ -108,18 +117,13 @@ class MemoryKeeper:
         with self._condition:
             if self._wanted is None:
                 self._wanted = wanted
-            self._condition.wait(_RETRY_SECONDS)
+            if not self._stopping:
+                self._condition.wait(_RETRY_SECONDS)
 
     def _write(self, wanted: memory.Memory) -> bool:
-        dropped: list[tuple[str, PathId]] = []
-
-        def change(before: memory.Memory) -> memory.Memory:
-            dropped.extend(_dropped(self._on_disk, before))
-            return _without(wanted, dropped)
-
         try:
             os.makedirs(self._directory, exist_ok=True)
-            after, _ = memory.update(self._directory, change)
+            after, dropped = self._merge(wanted)
         except (memory.MemoryWriteFailed, OSError) as error:
             if not self._failing:
                 _log.error("memory of paths not written", reason=str(error))
@@ -133,6 +137,28 @@ class MemoryKeeper:
             self._signature = self._stat()
             self._forgotten.extend(dropped)
         return True
+
+    def _merge(self, wanted: memory.Memory) -> tuple[memory.Memory, list[tuple[str, PathId]]]:
+        """Write what is wanted, less what ``forget`` has dropped since; return both.
+
+        Only a file that is there and sound can say that something was dropped:
+        one that vanished or broke is written anew. Raises MemoryWriteFailed.
+        """
+        dropped: list[tuple[str, PathId]] = []
+        if self._stat() is None:
+            memory.save(self._directory, wanted)
+            return wanted, dropped
+
+        def change(before: memory.Memory) -> memory.Memory:
+            dropped.extend(_dropped(self._on_disk, before))
+            return _without(wanted, dropped)
+
+        after, warning = memory.update(self._directory, change)
+        if warning is not None:
+            _log.error("memory of paths not usable", reason=warning)
+            memory.save(self._directory, wanted)
+            return wanted, []
+        return after, dropped
 
     def _stat(self) -> tuple[int, int] | None:
         try:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from nvmeof_exporter.config.errors import ConfigError
 from nvmeof_exporter.config.flags import FlagParser, given_flags
 from nvmeof_exporter.config.found import Found, decode
-from nvmeof_exporter.config.model import Config, Origin
+from nvmeof_exporter.config.model import THIS_MACHINE, Config, Origin
 from nvmeof_exporter.config.options import OPTIONS, OPTIONS_BY_NAME
 from nvmeof_exporter.config.values import format_duration
 
@@ -74,6 +74,7 @@ def resolve(origin: Origin) -> Config:
         expected = contents.expected
     values: dict[str, Any] = {option.field: _value(option, given, origin) for option in OPTIONS}
     _fit_incident_interval(values, given)
+    _keep_other_trees_apart(values, given, origin)
     return Config(**values, expected=expected, origin=origin)
 
 
@@ -114,3 +115,12 @@ def _fit_incident_interval(values: dict[str, Any], given: Mapping[str, Found]) -
             f"poll.interval of {format_duration(normal)}"
         )
     values["poll_incident_interval"] = normal
+
+
+def _keep_other_trees_apart(
+    values: dict[str, Any], given: Mapping[str, Found], origin: Origin
+) -> None:
+    """Keep no memory of a captured tree unless asked to: its paths are none of this node's."""
+    asked = "path.state" in given or "path.state" in origin.defaults
+    if not asked and values["path_sysfs"] != THIS_MACHINE:
+        values["path_state"] = ""

@@ -10,7 +10,10 @@ if TYPE_CHECKING:
 
     from nvmeof_exporter.config.values import ListenAddress
 
-__all__ = ["Config", "ExpectedSubsystem", "Origin"]
+__all__ = ["THIS_MACHINE", "Config", "ExpectedSubsystem", "Origin"]
+
+#: The sysfs of this machine; any other tree is captured or make-believe.
+THIS_MACHINE = "/sys"
 
 #: Sources of live events; they describe this machine and no other tree.
 _EVENT_COLLECTORS = frozenset({"udev", "netlink", "kmsg"})
@@ -93,5 +96,5 @@ class Config:
             return False
         asked: bool | None = getattr(self, f"collector_{name}")
         if asked is None and name in _EVENT_COLLECTORS:
-            return self.path_sysfs == "/sys"
+            return self.path_sysfs == THIS_MACHINE
         return bool(asked)

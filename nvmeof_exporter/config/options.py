@@ -90,7 +90,8 @@ OPTIONS = (
         "path.state",
         OPTIONAL_PATH,
         "/var/lib/nvmeof-exporter",
-        "Directory that keeps the paths this node has had; empty = keep nothing.",
+        "Directory that keeps the paths this node has had; empty = keep nothing, "
+        "as by default where --path.sysfs is not /sys.",
         default_variable="STATE_DIRECTORY",
     ),
     Option("config.file", OPTIONAL_PATH, "", "Configuration file (YAML).", in_file=False),

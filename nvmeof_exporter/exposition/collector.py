@@ -278,12 +278,12 @@ def _io(
 def _histories(sheet: _Sheet, monitor: Monitor) -> None:
     """Add what changed over time, also of paths that are gone but remembered."""
     _path_histories(sheet, monitor)
-    for nqn, record in monitor.subsystems.items():
+    for nqn, record in sorted(monitor.subsystems.items()):
         _subsystem_record(sheet, nqn, record)
 
 
 def _path_histories(sheet: _Sheet, monitor: Monitor) -> None:
-    for (nqn, label), history in monitor.paths.items():
+    for (nqn, label), history in sorted(monitor.paths.items()):
         for to, count in history.transitions.items():
             sheet.add("nvmeof_path_transitions_total", (nqn, label, to), count)
         for state, seconds in history.seconds.items():
@@ -308,9 +308,9 @@ def _subsystem_record(sheet: _Sheet, nqn: str, record: SubsystemRecord) -> None:
     for phase, histogram in record.phases.items():
         sheet.add_histogram("nvmeof_failover_phase_seconds", (nqn, phase), histogram)
     sheet.add_histogram("nvmeof_namespace_io_stall_duration_seconds", (nqn,), record.pauses)
-    for (label, cause), count in record.failovers.items():
+    for (label, cause), count in sorted(record.failovers.items()):
         sheet.add("nvmeof_failovers_total", (nqn, label, cause), count)
-    for label, count in record.failbacks.items():
+    for label, count in sorted(record.failbacks.items()):
         sheet.add("nvmeof_failbacks_total", (nqn, label), count)
     if record.last_duration is not None and record.last_timestamp is not None:
         sheet.add("nvmeof_failover_last_duration_seconds", (nqn,), record.last_duration)

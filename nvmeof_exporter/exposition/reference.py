@@ -25,6 +25,9 @@ devices of one ID).
 `@HOST_TRADDR` and `%HOST_IFACE` where given at connect time; IPv6 in brackets;
 `#2`, `#3` where two controllers of one NQN have the same addresses. It is the
 same before and after a reconnect as a new controller instance.
+
+The client library's `process_*` metrics of the exporter itself come with them
+(`--no-collector.process` leaves them out).
 """
 
 

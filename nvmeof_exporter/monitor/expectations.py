@@ -1,12 +1,14 @@
 """Which paths there should be: configured, or remembered from what there was.
 
 Pure: the file that keeps the memory over restarts is ``nvmeof_exporter.memory``'s.
-Times here are wall-clock seconds, since they must mean something after a reboot.
+What it keeps has wall-clock seconds, since they must mean something after a reboot.
 """
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,13 +19,21 @@ if TYPE_CHECKING:
 __all__ = ["Expectation", "Expectations", "KnownPath", "KnownSubsystem"]
 
 
+#: As many paths are remembered, on all subsystems together; beyond it those that
+#: have been gone for longest are forgotten.
+_MOST_PATHS = 4096
+
+
 @dataclass(slots=True)
 class KnownPath:
     """A path this node has or had.
 
-    ``retiring_since``: it is gone for a good reason (its successor took over,
-    or the whole subsystem was disconnected on purpose); it is not expected any
-    more and forgotten after a while.
+    ``first_seen`` and ``last_seen`` are wall-clock seconds.
+
+    ``retiring_since`` (monotonic seconds): it is gone for a good reason (its
+    successor took over, or the whole subsystem was disconnected on purpose);
+    it is not expected any more and forgotten after a while. Not kept over a
+    restart: then it is expected again, until somebody says ``forget``.
     """
 
     first_seen: float
@@ -86,7 +96,13 @@ class Expectations:
         return set(self.known) | set(self._configured)
 
     def observe(
-        self, nqn: str, present: Collection[PathId], retiring: Collection[PathId], wall: float
+        self,
+        nqn: str,
+        present: Collection[PathId],
+        retiring: Collection[PathId],
+        *,
+        wall: float,
+        now: float,
     ) -> None:
         """Take which paths of a subsystem there are, and which are gone for good reason.
 
@@ -94,7 +110,8 @@ class Expectations:
             nqn: the subsystem.
             present: the paths the kernel shows.
             retiring: of all known ones, those that are not expected back.
-            wall: now.
+            wall: now, in wall-clock seconds.
+            now: the same in monotonic seconds.
 
         """
         known = self.known.get(nqn)
@@ -102,29 +119,51 @@ class Expectations:
             if not present:
                 return
             known = self.known[nqn] = KnownSubsystem()
-        for path in present:
-            entry = known.paths.get(path)
-            if entry is None:
-                entry = known.paths[path] = KnownPath(wall, wall)
-                self.changed = True
-            entry.last_seen = wall
-        for path, entry in list(known.paths.items()):
-            if path in retiring:
-                if entry.retiring_since is None:
-                    entry.retiring_since = wall
-                    self.changed = True
-                elif path not in present and wall - entry.retiring_since > self._expiry:
-                    self._forget(known, path)
-            elif entry.retiring_since is not None:
-                entry.retiring_since = None
-                self.changed = True
-        staying = sum(known.paths[path].retiring_since is None for path in present)
+        self._learn(known, present, wall)
+        for path in list(known.paths):
+            self._retire(known, path, now, retiring=path in retiring, present=path in present)
+        here = [entry for path, entry in known.paths.items() if path in present]
+        staying = sum(entry.retiring_since is None for entry in here)
         if staying > known.most:
             known.most = staying
             self.changed = True
         if not known.paths:
-            del self.known[nqn]
+            self.known.pop(nqn, None)
+
+    def _learn(self, known: KnownSubsystem, present: Collection[PathId], wall: float) -> None:
+        news = [path for path in present if path not in known.paths]
+        for path in news:
+            known.paths[path] = KnownPath(wall, wall)
+        for path in present:
+            known.paths[path].last_seen = wall
+        if news:
             self.changed = True
+            self._make_room()
+
+    def _retire(
+        self, known: KnownSubsystem, path: PathId, now: float, *, retiring: bool, present: bool
+    ) -> None:
+        """Let a path retire, come back, or be forgotten when its time is over."""
+        entry = known.paths[path]
+        if not retiring:
+            entry.retiring_since = None
+        elif entry.retiring_since is None:
+            entry.retiring_since = now
+        elif not present and now - entry.retiring_since > self._expiry:
+            self._forget(known, path)
+
+    def _make_room(self) -> None:
+        """Forget the paths that have been gone for longest when there are too many."""
+        excess = sum(len(known.paths) for known in self.known.values()) - _MOST_PATHS
+        if excess <= 0:
+            return
+        everything = [
+            (entry.last_seen, nqn, path)
+            for nqn, known in self.known.items()
+            for path, entry in known.paths.items()
+        ]
+        for _, nqn, path in heapq.nsmallest(excess, everything, key=itemgetter(0)):
+            self.forget(nqn, path)
 
     def first_seen(self, nqn: str, path: PathId) -> float | None:
         """When the path was first there, None when it is not known."""

@@ -12,8 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from nvmeof_exporter.monitor.stall import first_by_pace
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Container, Iterable, Mapping
 
     from nvmeof_exporter.model import PathId
     from nvmeof_exporter.monitor.progress import PathProgress, Step
@@ -154,6 +156,11 @@ class FailoverTracker:
         closed = self._close(namespaces, now)
         return closed, self._failbacks(namespaces, before, now)
 
+    def keep_paths(self, paths: Container[PathId]) -> None:
+        """Wait no longer for I/O to come back to paths that nobody knows any more."""
+        for path in [path for path in self._away if path not in paths]:
+            del self._away[path]
+
     def _lost(self, nsid: str, view: NamespaceView, path: PathId, step: Step, now: float) -> None:
         away = self._away.get(path)
         carried = _carried(view.step, step)
@@ -171,11 +178,7 @@ class FailoverTracker:
             return
         self._open.timed |= active
         if active and nsid not in self._open.parts:
-            start = step.last_true
-            if step.gone and start is not None:
-                # Its counters went with it: I/O flowed on it for all that is known.
-                start = max(start, step.ended)
-            self._open.parts[nsid] = _Part(start=start)
+            self._open.parts[nsid] = _Part(start=_last_moved(view, path, step))
 
     def _follow(
         self, record: _Open, part: _Part, view: NamespaceView, before: float, now: float
@@ -186,65 +189,44 @@ class FailoverTracker:
         own = view.step.paths.get(record.path)
         progress = view.progress.paths.get(record.path)
         given_up_now = part.given_up is None
-        if own is not None and own.cancelled and own.wait is not None:
-            start = own.ended - own.wait
-            part.start = start if part.given_up is None else min(start, part.start or start)
-        if part.given_up is None and (progress is None or progress.in_flight == 0):
-            part.given_up = own.ended if own is not None else now
-        if own is not None and own.true and progress is not None and progress.usable:
-            others = any(s.true for p, s in view.step.paths.items() if p != record.path)
-            part.returned = not others
-            if part.returned:
-                return
-        if part.given_up is None:
-            return
-        ends = [
-            self._elsewhere(
-                part,
-                step,
-                view.progress.paths.get(path),
-                before,
-                now,
-                given_up_now=given_up_now,
-            )
-            for path, step in view.step.paths.items()
-            if path != record.path and step.true
-        ]
-        if ends:
+        if own is not None:
+            self._note_given_up(part, own, progress, now - before)
+        elif given_up_now:
+            part.given_up = now
+        others = [(p, s) for p, s in view.step.paths.items() if p != record.path and s.true]
+        on_it_again = own is not None and own.true and progress is not None and progress.usable
+        if on_it_again and not others:
+            part.returned = True
+        elif part.given_up is not None and others:
             part.returned = False
+            given_up = part.given_up
+            ends = [
+                _elsewhere(part, step, view.progress.paths.get(path), before, now)
+                if given_up_now
+                else first_by_pace(step.true, view.step.pace, before, now)
+                for path, step in others
+            ]
             part.end = max(min(ends), part.start or 0.0)
-            if part.start is None:
-                part.start = part.given_up
+            part.start = given_up if part.start is None else part.start
             if given_up_now and own is not None and part.end >= before:
                 _shorten(part, view.step, own, now - before)
-        elif not view.progress.wanted and now - part.given_up > _ABANDONED_SECONDS:
-            # Failed, or nobody waits for it any more: nothing went elsewhere.
-            part.returned = True
+        elif part.given_up is not None and not view.progress.wanted:
+            # Failed, or nobody waits for it any more: nothing will go elsewhere.
+            part.returned |= now - part.given_up > _ABANDONED_SECONDS
 
-    def _elsewhere(
-        self,
-        part: _Part,
-        step: Step,
-        progress: PathProgress | None,
-        before: float,
-        now: float,
-        *,
-        given_up_now: bool,
-    ) -> float:
-        """Date the first completion on another path."""
-        given_up = part.given_up if part.given_up is not None else now
-        if not given_up_now:
-            return (before + now) / 2
-        since = progress.flow_since if progress is not None else None
-        began_early = (
-            since is not None
-            and part.start is not None
-            and part.start - _EARLY_REROUTE_SECONDS <= since < before
-            and now - since < 2 * _EARLY_REROUTE_SECONDS
-        )
-        if began_early and since is not None:
-            return since
-        return given_up + min(step.latency, (now - before) / 2)
+    @staticmethod
+    def _note_given_up(
+        part: _Part, own: Step, progress: PathProgress | None, interval: float
+    ) -> None:
+        """Note when the lost path gave its requests up, and let their waiting date the start."""
+        if own.cancelled and own.wait is not None:
+            start = own.ended - own.wait
+            if own.wait < interval and progress is not None:
+                # Too short to date anything: requests came steadily, the gap after the last does.
+                start = min(start, progress.next_due or start)
+            part.start = start if part.given_up is None else min(start, part.start or start)
+        if part.given_up is None and (progress is None or progress.in_flight == 0):
+            part.given_up = own.ended
 
     def _close(self, namespaces: Mapping[str, NamespaceView], now: float) -> Failover | None:
         record = self._open
@@ -280,7 +262,7 @@ class FailoverTracker:
                 continue
             if away.usable_at is None:
                 away.usable_at = middle
-            if any(v.step.paths[path].true for v in views):
+            if any(path in v.step.paths and v.step.paths[path].true for v in views):
                 del self._away[path]
                 if away.timed:
                     found.append(
@@ -303,6 +285,41 @@ def _carried(whole: NamespaceStep, step: Step) -> bool:
     return newest - step.last_true <= _CARRIER_SECONDS
 
 
+def _last_moved(view: NamespaceView, path: PathId, step: Step) -> float | None:
+    """Date the last true completion on a path that was lost just now."""
+    progress = view.progress.paths.get(path)
+    if progress is None:
+        # Its counters went with it: I/O flowed on it for all that is known.
+        return max(step.last_true, step.ended) if step.last_true is not None else None
+    last = progress.last_true
+    waiting_since = view.progress.waiting_since
+    if last is not None and waiting_since is not None and not step.in_flight_before:
+        # Nothing was caught on it: what waits now was turned away later.
+        return max(last, waiting_since)
+    return last
+
+
+def _elsewhere(
+    part: _Part, step: Step, progress: PathProgress | None, before: float, now: float
+) -> float:
+    """Date the first completion on another path when requests were given up just now.
+
+    It came as much later as the first ones took there, unless I/O had moved
+    over before the loss could be seen.
+    """
+    given_up = part.given_up if part.given_up is not None else now
+    since = progress.flow_since if progress is not None else None
+    began_early = (
+        since is not None
+        and part.start is not None
+        and part.start - _EARLY_REROUTE_SECONDS <= since < before
+        and now - since < 2 * _EARLY_REROUTE_SECONDS
+    )
+    if began_early and since is not None:
+        return since
+    return given_up + min(step.latency, (now - before) / 2)
+
+
 def _shorten(part: _Part, whole: NamespaceStep, own: Step, interval: float) -> None:
     """Date a failover that began and ended within one poll interval.
 
@@ -318,7 +335,9 @@ def _shorten(part: _Part, whole: NamespaceStep, own: Step, interval: float) -> N
     elsewhere = [s.latency for s in whole.paths.values() if s is not own and s.true]
     felt = waited + min(elsewhere, default=0.0)
     if whole.pace:
-        felt = max(felt, interval - whole.true / whole.pace)
+        # Where cancelled ones cannot be told apart, at most those in flight before were.
+        flowed = whole.true + max(own.cancelled - max(own.in_flight_before, 1), 0)
+        felt = max(felt, interval - flowed / whole.pace)
     part.start = part.end - min(felt, interval)
 
 

@@ -26,7 +26,7 @@ _SMOOTHING = 0.2
 _CARRY_SECONDS = 1.0
 
 #: Intervals of one request size after which the size is taken for known.
-_SIZE_SAMPLES = 5
+_SIZE_SAMPLES = 3
 
 #: A longer time without completions ends a run of them (seconds).
 _RUN_GAP_SECONDS = 0.25
@@ -166,8 +166,10 @@ class PathProgress:
 
     @property
     def stalled_since(self) -> float | None:
-        """Since when the oldest request in flight waits; None without any in flight."""
-        return self._groups[0].middle if self._groups and self.in_flight else None
+        """Since when those in flight make no progress; None without any in flight."""
+        if not self._groups or not self.in_flight:
+            return None
+        return max(self._groups[0].middle, self.last_ended or 0.0)
 
     @property
     def next_due(self) -> float | None:

@@ -9,7 +9,10 @@ from nvmeof_exporter.model import IoCounters
 from nvmeof_exporter.monitor.histogram import Histogram
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from nvmeof_exporter.model import Namespace, NamespacePath
+    from nvmeof_exporter.monitor.failover import Failback, Failover
     from nvmeof_exporter.monitor.stall import NamespaceStep
 
 __all__ = ["PHASES", "NamespaceRecord", "Occurrence", "SubsystemRecord"]
@@ -48,6 +51,33 @@ class SubsystemRecord:
     last_duration: float | None = None
     last_timestamp: float | None = None
     in_progress: bool = False
+
+    def count_failover(
+        self, label: str, cause: str, failover: Failover, *, wall: float, now: float
+    ) -> None:
+        """Count one that is over; ``wall`` and ``now`` are the same moment on both clocks."""
+        self.failovers[label, cause] = self.failovers.get((label, cause), 0) + 1
+        if failover.duration is None or failover.end is None:
+            return
+        self.durations.observe(failover.duration)
+        self.phases["detection"].observe(failover.detection)
+        self.phases["reroute"].observe(failover.reroute)
+        self.last_duration = failover.duration
+        self.last_timestamp = wall - (now - failover.end)
+
+    def count_failback(self, label: str, failback: Failback) -> None:
+        """Count that I/O is back on a path; the phases where they are known."""
+        self.failbacks[label] = self.failbacks.get(label, 0) + 1
+        if failback.reconnect is not None and failback.failback is not None:
+            self.phases["reconnect"].observe(failback.reconnect)
+            self.phases["failback"].observe(failback.failback)
+
+    def keep_paths(self, labels: Container[str]) -> None:
+        """Drop the counts of paths that are not known any more."""
+        for key in [key for key in self.failovers if key[0] not in labels]:
+            del self.failovers[key]
+        for label in [label for label in self.failbacks if label not in labels]:
+            del self.failbacks[label]
 
 
 class NamespaceRecord:
@@ -111,12 +141,12 @@ class NamespaceRecord:
             self.requeued = self.requeued or 0
             self.failed = self.failed or 0
 
-    def announced(self, *, requeued: bool) -> None:
-        """Count one line of the kernel log, unless the kernel's own counter is there."""
+    def announced(self, *, requeued: int, failed: int) -> None:
+        """Count lines of the kernel log, unless the kernel's own counter is there."""
         if requeued and self._requeued is None:
-            self.requeued = (self.requeued or 0) + 1
-        elif not requeued and self._failed is None:
-            self.failed = (self.failed or 0) + 1
+            self.requeued = (self.requeued or 0) + requeued
+        if failed and self._failed is None:
+            self.failed = (self.failed or 0) + failed
 
     def _add(self, path: NamespacePath, io: IoCounters, step: NamespaceStep) -> None:
         before = self._paths.get(path.disk)

@@ -100,11 +100,14 @@ def worst_level(
             being down degrades nothing.
 
     Returns:
-        None when it is not the kernel's to tell: native multipath is off.
+        None when it is not the kernel's to tell (native multipath is off), or
+        when there is no directory and none is expected: a volume was detached.
 
     """
     levels: list[str] = []
     own = list(subsystems)
+    if not own and complete:
+        return None
     for subsystem in own:
         if not subsystem.multipath:
             continue

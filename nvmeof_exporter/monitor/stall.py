@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from nvmeof_exporter.model import Namespace, PathId
 
-__all__ = ["NamespaceProgress", "NamespaceStep", "Pause"]
+__all__ = ["NamespaceProgress", "NamespaceStep", "Pause", "first_by_pace"]
 
 #: Requests given up by a lost path are re-sent at once when another is usable.
 #: When none shows up in flight within this time (seconds), nobody wants them any more.
@@ -76,8 +76,11 @@ class NamespaceProgress:
         self.parked_since: float | None = None
         self._start: float | None = None
         self._start_is_exact = False
+        self._usable_since: float | None = None
+        self._seen: Namespace | None = None
         self._pace = 0.0
         self._paced: float | None = None
+        self._turned_away = False
         self._requeued: int | None = None
         self._failed: int | None = None
 
@@ -85,6 +88,15 @@ class NamespaceProgress:
     def wanted(self) -> bool:
         """Whether somebody waits for I/O."""
         return self.wanted_since is not None
+
+    def is_unmoved(self, namespace: Namespace) -> bool:
+        """Whether this is what was seen last, and nobody waits for anything."""
+        return namespace is self._seen and self.wanted_since is None
+
+    @property
+    def waiting_since(self) -> float | None:
+        """Since when wanted I/O has made no progress (monotonic seconds)."""
+        return self._start if self.wanted else None
 
     def stalled_for(self, now: float) -> float:
         """Seconds that wanted I/O has made no progress; 0 when none is wanted."""
@@ -99,7 +111,7 @@ class NamespaceProgress:
         now: float,
         *,
         renewed: Collection[str] = (),
-        requeued: bool = False,
+        requeued_at: float | None = None,
         failed: bool = False,
     ) -> NamespaceStep:
         """Take the namespace as it is now.
@@ -109,10 +121,12 @@ class NamespaceProgress:
             before: when the previous snapshot was taken, monotonic seconds.
             now: when the newest was taken.
             renewed: names of controllers that reconnected in between unseen.
-            requeued: the kernel log said that I/O found no usable path.
+            requeued_at: when the kernel log first said since the previous look that
+                I/O found no usable path, monotonic seconds.
             failed: the kernel log said that I/O was failed for lack of any path.
 
         """
+        self._seen = namespace
         step = NamespaceStep(pace=self._pace)
         for path in namespace.paths:
             key = path.controller.path
@@ -122,25 +136,34 @@ class NamespaceProgress:
             )
         for key in [key for key in self.paths if key not in step.paths]:
             step.paths[key] = self.paths.pop(key).vanish(before, now)
+        if self._nothing_usable():
+            self._usable_since = None
+        elif self._usable_since is None:
+            self._usable_since = now
         grown, self._requeued = _growth(self._requeued, namespace.requeued)
-        requeued |= grown > 0
+        requeued = requeued_at is not None or grown > 0
         grown, self._failed = _growth(self._failed, namespace.failed)
         failed |= grown > 0
         if step.true:
             self._follow_pace(step.true, before, now)
-            step.pause = self._resume(step, before, now)
+            step.pause = self._resume(step, before, now, requeued=requeued)
+            self._start_no_sooner_than(requeued_at)
         elif failed:
             step.pause = self._end(now, "failed")
             self.parked_since = None
         else:
             self._wait(step, before, now, requeued=requeued)
+            cancelled = any(s.cancelled for s in step.paths.values())
+            self._start_no_sooner_than(requeued_at, dates=not cancelled)
         return step
 
     def vanish(self, now: float) -> Pause | None:
         """Take it that the namespace is gone; returns the pause that this ended."""
         return self._end(now, "gone")
 
-    def _resume(self, step: NamespaceStep, before: float, now: float) -> Pause | None:
+    def _resume(
+        self, step: NamespaceStep, before: float, now: float, *, requeued: bool
+    ) -> Pause | None:
         """I/O completed: end the pause, begin to wait for the next completion."""
         end, start = self._resumed_at(step, before, now)
         if start is not None and self._start is not None and not self._start_is_exact:
@@ -149,16 +172,33 @@ class NamespaceProgress:
         lasts = [p.last_true for p in self.paths.values() if p.last_true is not None]
         self.last_true = max(lasts, default=now)
         self.parked_since = None
-        if self._given_up_only(step):
+        if self._given_up_only(step) or (requeued and self._nothing_usable()):
             self.parked_since = now
         if self.parked_since is not None or any(p.in_flight for p in self.paths.values()):
             self.wanted_since = self._start = self.last_true
         return pause
 
-    @staticmethod
-    def _given_up_only(step: NamespaceStep) -> bool:
-        """Whether requests were given up and no other path has done any since."""
+    def _start_no_sooner_than(self, requeued_at: float | None, *, dates: bool = True) -> None:
+        """Let the kernel log date the start: nothing waited before it was turned away.
+
+        Only the first line of a pause does: it comes again with later requests.
+        Where cancelled requests tell better it does not date, and is still the first.
+        """
+        if self.parked_since is None:
+            self._turned_away = False
+            return
+        first = requeued_at is not None and not self._turned_away
+        self._turned_away |= requeued_at is not None
+        if first and dates and self._start is not None and not self._start_is_exact:
+            self._start = max(self._start, requeued_at or 0.0)
+            self._start_is_exact = True
+
+    def _given_up_only(self, step: NamespaceStep) -> bool:
+        """Whether requests were given up, or have no path any more, and none was done since."""
         given_up = {key for key, s in step.paths.items() if s.cancelled}
+        if self._nothing_usable() and any(s.lost for s in step.paths.values()):
+            # I/O flowed until the last path was lost: whoever wanted it wants more.
+            return True
         return bool(given_up) and all(key in given_up for key, s in step.paths.items() if s.true)
 
     def _follow_pace(self, true: int, before: float, now: float) -> None:
@@ -191,7 +231,7 @@ class NamespaceProgress:
                 start = middle - only.wait
                 others = [p.last_true for k, p in self.paths.items() if k != key and p.last_true]
                 return middle, max([start, *others])
-        return middle, None
+        return first_by_pace(step.true, step.pace, before, now), None
 
     def _wait(self, step: NamespaceStep, before: float, now: float, *, requeued: bool) -> None:
         """Nothing completed: find out whether somebody waits, and since when."""
@@ -266,10 +306,14 @@ class NamespaceProgress:
         due = progress.next_due if progress is not None else None
         return min(start, due) if due is not None and wait < interval else start
 
+    def _nothing_usable(self) -> bool:
+        return not any(progress.usable for progress in self.paths.values())
+
     def _nobody_waits(self, now: float) -> bool:
-        usable = any(progress.usable for progress in self.paths.values())
-        since = self.parked_since if self.parked_since is not None else now
-        return usable and now - since > _PARKED_GRACE_SECONDS
+        """Whether requests given up would have been sent on long ago, were there any."""
+        if self._usable_since is None or self.parked_since is None:
+            return False
+        return now - max(self._usable_since, self.parked_since) > _PARKED_GRACE_SECONDS
 
     def _end(self, end: float, outcome: str) -> Pause | None:
         start, self._start = self._start, None
@@ -278,6 +322,17 @@ class NamespaceProgress:
         if start is None or wanted is None:
             return None
         return Pause(start, max(end, start), outcome)
+
+
+def first_by_pace(true: int, pace: float, before: float, now: float) -> float:
+    """Date the first of an interval's completions, from how many it held.
+
+    ``pace`` is in completions per second, 0 when not known. More than fit at
+    that pace came all at once, at a time nobody knows: the middle then.
+    """
+    if pace and now - true / pace > before:
+        return now - true / pace
+    return (before + now) / 2
 
 
 def _growth(before: int | None, now: int | None) -> tuple[int, int | None]:

@@ -8,6 +8,8 @@ from nvmeof_exporter.model import EventKind
 from nvmeof_exporter.monitor.causes import error_cause
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from nvmeof_exporter.model import Controller, Event
 
 __all__ = ["PathHistory", "Transition"]
@@ -18,6 +20,19 @@ MISSING = "missing"
 #: A new cntlid or a grown counter this soon (seconds) after a change of state
 #: belongs to that change: identities are read again every few seconds only.
 _SETTLED_SECONDS = 6.0
+
+
+#: What the kernel says of a path that it may give up, and of one that is well again.
+_TROUBLE = frozenset(
+    {
+        EventKind.ERROR_RECOVERY,
+        EventKind.TRANSPORT_ERROR,
+        EventKind.IO_TIMEOUT,
+        EventKind.RECONNECT_SCHEDULED,
+        EventKind.RECONNECT_FAILED,
+    }
+)
+_RECOVERED = frozenset({EventKind.RECONNECTED, EventKind.CONTROLLER_CONNECTED})
 
 
 class Transition:
@@ -36,26 +51,30 @@ class PathHistory:
 
     ``state`` is one of PATH_STATES, ``since`` (monotonic seconds) when it was
     entered or first seen, ``last_transition`` a wall-clock time. ``renewed``
-    says that the newest look found a reconnect that no look had seen happen.
+    says that the newest look found a reconnect that no look had seen happen,
+    ``left_on_purpose`` that the path is gone because it was disconnected while live.
     All totals only grow, whatever instance of controller the path has and
     whatever the kernel's counters do.
     """
 
     __slots__ = (
         "_attempts_heard",
+        "_attempts_told",
         "_cntlid",
+        "_in_trouble",
         "_left_live",
         "_name",
-        "_attempts_told",
         "_reconnect_count",
         "_reconnects",
         "_reset_count",
         "_resets_seen",
         "_resets_told",
+        "_told_to_go",
         "ana",
         "ana_transitions",
         "errors",
         "last_transition",
+        "left_on_purpose",
         "renewed",
         "seconds",
         "since",
@@ -73,6 +92,9 @@ class PathHistory:
         self.ana: dict[str, str] = {}
         self.ana_transitions: dict[str, int] = {}
         self.renewed = False
+        self.left_on_purpose = False
+        self._in_trouble = self.state != "live"
+        self._told_to_go = False
         self._attempts_heard = 0
         self._attempts_told = 0
         self._reconnects = 0
@@ -130,8 +152,19 @@ class PathHistory:
         self.ana_transitions[ana_state] = self.ana_transitions.get(ana_state, 0) + 1
         return old
 
+    def keep_ana(self, nsids: Container[str]) -> None:
+        """Forget the ANA states of namespaces that are not there any more."""
+        for nsid in [nsid for nsid in self.ana if nsid not in nsids]:
+            del self.ana[nsid]
+
     def announce(self, event: Event) -> None:
         """Count what the kernel log said of the path's controller."""
+        if event.kind in _TROUBLE:
+            self._in_trouble = True
+        elif event.kind in _RECOVERED:
+            self._in_trouble = False
+        elif event.kind is EventKind.REMOVING and not self._in_trouble:
+            self._told_to_go = self.state in {"live", "deleting"}
         cause = error_cause(event.kind)
         if cause is not None:
             self.errors[cause] = self.errors.get(cause, 0) + 1
@@ -140,6 +173,7 @@ class PathHistory:
 
     def _change(self, state: str, now: float, wall: float) -> float | None:
         old, self.state = self.state, state
+        self._note_departure(old, state)
         self.since, self.last_transition = now, wall
         self._count_transition(state, 1)
         if state == "resetting":
@@ -152,6 +186,21 @@ class PathHistory:
             self._reconnects += 1
         left, self._left_live = self._left_live, None
         return now - left if left is not None else None
+
+    def _note_departure(self, old: str, state: str) -> None:
+        """Find out whether the path goes because somebody wants it to.
+
+        What is removed on purpose goes from live to deleting; what the kernel
+        gives up was connecting before, or the log told of its trouble.
+        """
+        if state == "live":
+            self._in_trouble = self._told_to_go = False
+        elif state == "deleting" and old == "live" and not self._in_trouble:
+            self._told_to_go = True
+        elif state not in {"deleting", MISSING}:
+            self._in_trouble = True
+            self._told_to_go = False
+        self.left_on_purpose = state == MISSING and self._told_to_go
 
     def _count_unseen(self, controller: Controller, now: float, wall: float) -> None:
         """Find reconnects between two looks, both of which saw the path live.

@@ -20,6 +20,7 @@ __all__ = [
     "flag",
     "io_counters",
     "milliseconds",
+    "padded_text",
     "required_text",
     "seconds",
     "seconds_or_off",
@@ -34,6 +35,9 @@ _MILLISECONDS = 1000.0
 #: ``stat`` has 11 fields since 2.6, 15 since 4.18, 17 since 5.5; more may come.
 _MIN_STAT_FIELDS = 11
 _MAX_STAT_FIELDS = 17
+
+#: The kernel's counters are of 64 bits at most.
+_MAX_COUNT = 2**64 - 1
 
 _KNOWN_STATES = frozenset(PATH_STATES) - {"missing", "unknown"}
 _KNOWN_ANA_STATES = frozenset(ANA_STATES) - {"unknown"}
@@ -58,12 +62,16 @@ def text(raw: bytes) -> str:
     return raw.rstrip(b"\0 \t\r\n").decode("utf-8", "replace").replace("\0", "\ufffd")
 
 
+def padded_text(raw: bytes) -> str:
+    """Decode a text of fixed width; some devices pad serial numbers on the left."""
+    return text(raw).strip()
+
+
 def required_text(raw: bytes) -> str:
     """Decode a text that must not be empty."""
     value = text(raw)
     if not value:
-        msg = "the file is empty"
-        raise ValueError(msg)
+        raise ValueError("the file is empty")
     return value
 
 
@@ -113,12 +121,17 @@ def address(raw: bytes) -> Address:
 
 
 def counter(raw: bytes) -> int:
-    """Decode a whole number that is not negative."""
+    """Decode a whole number that is not negative and fits in 64 bits."""
     own = required_text(raw).strip()
     if not (own.isascii() and own.isdecimal()):
-        msg = f"expected a whole number, found {own!r}"
-        raise ValueError(msg)
-    return int(own)
+        raise ValueError(f"expected a whole number, found {own!r}")
+    return _bounded(int(own))
+
+
+def _bounded(number: int) -> int:
+    if number > _MAX_COUNT:
+        raise ValueError("expected a number of 64 bits, found a greater one")
+    return number
 
 
 def seconds(raw: bytes) -> float:
@@ -149,14 +162,16 @@ def flag(raw: bytes) -> bool:
         return True
     if own in {"N", "0"}:
         return False
-    msg = f"expected Y or N, found {own!r}"
-    raise ValueError(msg)
+    raise ValueError(f"expected Y or N, found {own!r}")
 
 
 def io_counters(raw: bytes) -> IoCounters:
     """Decode ``stat`` of a block device."""
-    fields = raw.rstrip(b"\0").split()
+    fields = raw.rstrip(b"\0").split()[:_MAX_STAT_FIELDS]
     if len(fields) < _MIN_STAT_FIELDS:
-        msg = f"expected at least {_MIN_STAT_FIELDS} numbers, found {len(fields)}"
-        raise ValueError(msg)
-    return IoCounters(*map(int, fields[:_MAX_STAT_FIELDS]))
+        raise ValueError(f"expected at least {_MIN_STAT_FIELDS} numbers, found {len(fields)}")
+    if not b"".join(fields).isdigit():
+        raise ValueError(f"expected whole numbers, found {raw!r}")
+    numbers = tuple(map(int, fields))
+    _bounded(max(numbers))
+    return IoCounters(*numbers)

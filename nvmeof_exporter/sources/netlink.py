@@ -1,17 +1,18 @@
-"""rtnetlink: carrier of network interfaces, told the moment it changes.
+"""rtnetlink: carrier of network interfaces, told the moment it changes, and their addresses.
 
-A plain socket and the three facts of a link message that matter here, taken by
-hand: importing any part of pyroute2 costs 24 MB and 0.2 s, and decoding a whole
-link message a thousand times what these facts take, in the loop that must not wait.
+A plain socket and the few facts of a message that matter here, taken by hand:
+importing any part of pyroute2 costs 24 MB and 0.2 s, and decoding a whole link
+message a thousand times what these facts take, in the loop that must not wait.
 
-Layouts: ``nlmsghdr`` in include/uapi/linux/netlink.h, ``ifinfomsg`` and the
-attributes in include/uapi/linux/{rtnetlink,if_link}.h.
+Layouts: ``nlmsghdr`` in include/uapi/linux/netlink.h, ``ifinfomsg``, ``ifaddrmsg`` and
+the attributes in include/uapi/linux/{rtnetlink,if_link,if_addr}.h.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import ipaddress
 import os
 import socket
 import struct
@@ -28,14 +29,16 @@ from nvmeof_exporter.sources.events import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["LinkMessage", "Links", "parse"]
+__all__ = ["AddressMessage", "LinkMessage", "Links", "parse", "parse_addresses"]
 
 _NETLINK_ROUTE = 0
-_RTMGRP_LINK = 1
+_RTMGRP_LINK, _RTMGRP_IPV4_IFADDR, _RTMGRP_IPV6_IFADDR = 0x1, 0x10, 0x100
 _NLMSG_ERROR, _NLMSG_DONE = 2, 3
 _RTM_NEWLINK, _RTM_DELLINK, _RTM_GETLINK = 16, 17, 18
+_RTM_NEWADDR, _RTM_DELADDR, _RTM_GETADDR = 20, 21, 22
 _NLM_F_REQUEST_DUMP = 0x301
 _IFLA_IFNAME, _IFLA_EXT_MASK = 3, 29
+_IFA_ADDRESS, _IFA_LOCAL = 1, 2
 _RTEXT_FILTER_SKIP_STATS = 1 << 3
 
 #: Both: ``dev_get_flags`` in net/core/dev.c sets LOWER_UP only while the interface is
@@ -44,6 +47,7 @@ _IFF_UP, _IFF_LOWER_UP = 1 << 0, 1 << 16
 
 _HEADER = struct.Struct("=IHHII")  # nlmsghdr: length, kind, flags, sequence, port
 _LINK = struct.Struct("=BxHiII")  # ifinfomsg: family, device type, index, flags, change mask
+_ADDRESS = struct.Struct("=BBBBI")  # ifaddrmsg: family, prefix, flags, scope, index
 _ATTRIBUTE = struct.Struct("=HH")  # rtattr: length, kind
 _WORD = struct.Struct("=I")
 
@@ -62,6 +66,14 @@ class LinkMessage(NamedTuple):
     present: bool
 
 
+class AddressMessage(NamedTuple):
+    """An IPv4 or IPv6 address that an interface got, or lost when ``present`` is False."""
+
+    ifindex: int
+    address: bytes
+    present: bool
+
+
 class _OverrunError(Exception):
     """The kernel dropped messages: the receive buffer was full, or one was cut short."""
 
@@ -69,8 +81,9 @@ class _OverrunError(Exception):
 class Links:
     """Carrier changes in this network namespace, as an EventSource named ``netlink``.
 
-    What is up at the start makes no event. An interface that is administratively
-    down, or gone, has no carrier. Raises SourceUnavailable without rtnetlink.
+    It also knows which interface has which address; those make no events. What is up
+    at the start makes none either. An interface that is administratively down, or gone,
+    has no carrier. Raises SourceUnavailable without rtnetlink.
     """
 
     name = "netlink"
@@ -79,8 +92,10 @@ class Links:
         self._clock = clock
         self._links: dict[int, LinkMessage] = {}
         self._indices: dict[str, int] = {}
+        self._owners: dict[bytes, set[int]] = {}
+        groups = _RTMGRP_LINK | _RTMGRP_IPV4_IFADDR | _RTMGRP_IPV6_IFADDR
         try:
-            self._socket = _open(socket.SOCK_NONBLOCK, _RTMGRP_LINK)
+            self._socket = _open(socket.SOCK_NONBLOCK, groups)
         except OSError as error:
             raise SourceUnavailable(f"rtnetlink: {error}") from error
         enlarge_receive_buffer(self._socket)
@@ -98,6 +113,21 @@ class Links:
         """Whether ``netdev`` is up with a carrier, as last told; None for an unknown interface."""
         index = self._indices.get(netdev)
         return None if index is None else self._links[index].carrier
+
+    def interface(self, address: str) -> str:
+        """Name the interface that has an IPv4 or IPv6 address (``fe80::1%eth0`` names it itself).
+
+        ``""`` when none has it, when several have, and for what is no address.
+        """
+        bare, _, scope = address.strip("[]").partition("%")
+        try:
+            owners = self._owners.get(ipaddress.ip_address(bare).packed, set())
+        except ValueError:
+            return ""
+        names = {link.name for index in owners.copy() if (link := self._links.get(index))}
+        if scope in names:
+            return scope
+        return names.pop() if len(names) == 1 and not scope else ""
 
     def read(self) -> list[Event]:
         """Return the changes that arrived; raise SourceFailed when the socket is dead.
@@ -133,8 +163,11 @@ class Links:
             raise
         if flags & socket.MSG_TRUNC:
             raise _OverrunError
-        from_kernel = sender[0] == 0
-        return list(parse(data)) if from_kernel else []
+        if sender[0] != 0:  # not from the kernel
+            return []
+        for message in parse_addresses(data):
+            self._learn_address(message)
+        return list(parse(data))
 
     def _recover(self) -> list[Event]:
         """Begin anew from a list, once what is still queued is gone: all of it is older."""
@@ -160,7 +193,19 @@ class Links:
         present = {link.ifindex for link in listed}
         gone = [link for index, link in self._links.items() if index not in present]
         changes = [link._replace(carrier=False, present=False) for link in gone] + listed
+        self._owners = {}
+        for address in _list_addresses():
+            self._learn_address(address)
         return [event for message in changes for event in self._learn(message)]
+
+    def _learn_address(self, message: AddressMessage) -> None:
+        if message.present:
+            self._owners.setdefault(message.address, set()).add(message.ifindex)
+            return
+        owners = self._owners.get(message.address, set())
+        owners.discard(message.ifindex)
+        if not owners:
+            self._owners.pop(message.address, None)
 
     def _learn(self, message: LinkMessage) -> list[Event]:
         """Remember one message; return its event when it changes the carrier."""
@@ -191,11 +236,27 @@ def parse(datagram: bytes) -> Iterator[LinkMessage]:
         if kind not in {_RTM_NEWLINK, _RTM_DELLINK} or len(body) < _LINK.size:
             continue
         family, _, ifindex, flags, _ = _LINK.unpack_from(body)
-        name = _interface_name(body)
+        name = _attributes(body, _LINK.size).get(_IFLA_IFNAME, b"").rstrip(b"\0")
         if family == socket.AF_UNSPEC and name:
             present = kind == _RTM_NEWLINK
             up = bool(flags & _IFF_UP and flags & _IFF_LOWER_UP)
-            yield LinkMessage(ifindex, name, present and up, present)
+            text = name.decode("utf-8", "replace")
+            yield LinkMessage(ifindex, text, present and up, present)
+
+
+def parse_addresses(datagram: bytes) -> Iterator[AddressMessage]:
+    """Yield the address messages of a datagram; what is cut short or of another kind is skipped.
+
+    On a point-to-point interface only ``IFA_LOCAL`` is its own address, the other is its peer's.
+    """
+    for kind, body in _messages(datagram):
+        if kind not in {_RTM_NEWADDR, _RTM_DELADDR} or len(body) < _ADDRESS.size:
+            continue
+        *_, ifindex = _ADDRESS.unpack_from(body)
+        attributes = _attributes(body, _ADDRESS.size)
+        address = attributes.get(_IFA_LOCAL) or attributes.get(_IFA_ADDRESS)
+        if address:
+            yield AddressMessage(ifindex, address, kind == _RTM_NEWADDR)
 
 
 def _messages(datagram: bytes) -> Iterator[tuple[int, bytes]]:
@@ -208,17 +269,16 @@ def _messages(datagram: bytes) -> Iterator[tuple[int, bytes]]:
         offset += _aligned(length)
 
 
-def _interface_name(body: bytes) -> str:
-    offset = _LINK.size
+def _attributes(body: bytes, offset: int) -> dict[int, bytes]:
+    """Return the attributes that follow a message's fixed part, by kind."""
+    found = {}
     while offset + _ATTRIBUTE.size <= len(body):
         length, kind = _ATTRIBUTE.unpack_from(body, offset)
         if length < _ATTRIBUTE.size:
             break
-        if kind == _IFLA_IFNAME:
-            value = body[offset + _ATTRIBUTE.size : offset + length]
-            return value.rstrip(b"\0").decode("utf-8", "replace")
+        found[kind] = body[offset + _ATTRIBUTE.size : offset + length]
         offset += _aligned(length)
-    return ""
+    return found
 
 
 def _aligned(length: int) -> int:
@@ -238,23 +298,35 @@ def _open(flags: int, groups: int) -> socket.socket:
 
 
 def _list_links() -> list[LinkMessage]:
-    """Ask for every interface, on a socket of its own; raises OSError, also after a second."""
+    """Ask for every interface; raises OSError."""
     body = _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0)
     body += _ATTRIBUTE.pack(_ATTRIBUTE.size + _WORD.size, _IFLA_EXT_MASK)
     body += _WORD.pack(_RTEXT_FILTER_SKIP_STATS)
-    request = _HEADER.pack(_HEADER.size + len(body), _RTM_GETLINK, _NLM_F_REQUEST_DUMP, 1, 0)
-    links: list[LinkMessage] = []
+    return [link for datagram in _dump(_RTM_GETLINK, body) for link in parse(datagram)]
+
+
+def _list_addresses() -> list[AddressMessage]:
+    """Ask for every address of every interface; raises OSError."""
+    body = _ADDRESS.pack(socket.AF_UNSPEC, 0, 0, 0, 0)
+    answers = _dump(_RTM_GETADDR, body)
+    return [address for datagram in answers for address in parse_addresses(datagram)]
+
+
+def _dump(kind: int, body: bytes) -> list[bytes]:
+    """Ask for a list, on a socket of its own; raises OSError, also after a second of silence."""
+    request = _HEADER.pack(_HEADER.size + len(body), kind, _NLM_F_REQUEST_DUMP, 1, 0) + body
+    answers = []
     with _open(0, 0) as asked:
         asked.settimeout(_DUMP_SECONDS)
-        asked.sendto(request + body, (0, 0))
+        asked.sendto(request, (0, 0))
         while True:
             datagram = asked.recv(_DATAGRAM_BYTES)
-            links += parse(datagram)
-            for kind, answer in _messages(datagram):
-                if kind == _NLMSG_ERROR:
+            answers.append(datagram)
+            for answered, answer in _messages(datagram):
+                if answered == _NLMSG_ERROR:
                     _raise_error(answer)
-                if kind == _NLMSG_DONE:
-                    return links
+                if answered == _NLMSG_DONE:
+                    return answers
 
 
 def _raise_error(body: bytes) -> None:

@@ -29,9 +29,10 @@ __all__ = ["ControllerNode", "DiskNode", "SubsystemNode"]
 _STATE_BYTES = 64
 _STAT_BYTES = 512
 
-#: Transports of NVMe over Fabrics; anything else (pcie, apple-nvme) is a local drive.
+#: Transports of NVMe over Fabrics; what else is not below ``nvme-fabrics`` is a local drive.
 _FABRICS = frozenset({"tcp", "rdma", "fc", "loop"})
 
+#: The well-known NQN of discovery services (NVMe Base Specification).
 DISCOVERY_NQN = "nqn.2014-08.org.nvmexpress.discovery"
 
 
@@ -70,8 +71,12 @@ class DiskNode:
                 f"{diag}/multipath_failover_count", decode.counter, size=_STATE_BYTES
             )
         self._slow: tuple[Attribute[Any], ...] = (self.nsid, self.wwid, self.size)
-        self._last_ana_state = ""
         self.refresh_slow()
+
+    @property
+    def gone(self) -> bool:
+        """Whether the device went away."""
+        return self.stat.gone or (self.ana_state is not None and self.ana_state.gone)
 
     def refresh_counters(self) -> None:
         """Read the disk's counters. Must come before the states of the same poll.
@@ -113,23 +118,29 @@ class DiskNode:
 
     def build(self, controller: Controller) -> NamespacePath:
         """Make the value object of a path disk or plain disk over ``controller``."""
-        ana: str | None = ""
-        failovers = None
-        if self.ana_state is not None and not self.ana_state.absent:
-            ana = self.ana_state.value
-            if ana is not None:
-                self._last_ana_state = ana
-        if self.failovers is not None:
-            failovers = self.failovers.value
+        ana, last_ana = self._ana()
         return NamespacePath(
             disk=self.directory.name,
             controller=controller,
             ana_state=ana,
             io=self.stat.value,
-            failovers=failovers,
+            failovers=self.failovers.value if self.failovers is not None else None,
             hidden=self.directory.hidden,
-            last_ana_state=self._last_ana_state,
+            last_ana_state=last_ana,
         )
+
+    def _ana(self) -> tuple[str | None, str]:
+        """Return the ANA state (``""``: there is no ANA, None: not known) and the last one known.
+
+        A disk that has not even counters is going: that its ANA state is
+        absent does not mean that the controller has none.
+        """
+        own = self.ana_state
+        if self.gone or own is None or (own.absent and self.stat.absent):
+            return None, ""
+        if own.absent:
+            return "", ""
+        return own.value, own.last or ""
 
     def _all(self) -> list[Attribute[Any]]:
         optional = (self.ana_state, self.failovers, self.requeued, self.failed)
@@ -141,12 +152,12 @@ class ControllerNode:
 
     ``identity`` is what never changes while the controller exists; it is kept
     when ``address`` cannot be read for a while. ``ordinal`` tells equal
-    identities of one NQN apart and is given once.
+    identities of one NQN apart and is given once; 0 until then.
     """
 
     def __init__(self, reader: Reader, directory: ControllerDirectory) -> None:
         self.directory = directory
-        self.disks = [DiskNode(reader, disk, head=False) for disk in directory.disks]
+        self.disks: list[DiskNode] = []
         self.dirty = True
         self.ordinal = 0
         base = directory.path
@@ -187,27 +198,28 @@ class ControllerNode:
             *self._settings.values(),
         ]
         self.identity = PathId(transport="unknown", traddr="unknown")
-        self._last_raw_state = ""
         self.state.refresh()
         self.refresh_slow()
 
     @property
+    def nqn(self) -> str:
+        """The NQN of its subsystem, ``""`` while it could not be read."""
+        return self.subsysnqn.last or ""
+
+    @property
     def discovery(self) -> bool:
         """Whether this is a discovery controller: no way to any namespace."""
-        return self.cntrltype.value == "discovery" or self.subsysnqn.value == DISCOVERY_NQN
+        return self.cntrltype.last == "discovery" or self.nqn == DISCOVERY_NQN
 
     @property
     def fabric(self) -> bool:
         """Whether this is NVMe over Fabrics and not a local drive."""
-        transport = self.transport.value
-        if transport is None:
-            return "/nvme-fabrics/" in self.directory.path
-        return transport in _FABRICS
+        return self.transport.last in _FABRICS or "/nvme-fabrics/" in self.directory.path
 
     @property
     def stale(self) -> bool:
-        """Whether the device may have gone: its state no longer answers."""
-        return self.state.gone or self.state.value is None
+        """Whether the device, or a disk of it, may have gone: it no longer answers."""
+        return self.state.value is None or any(disk.gone for disk in self.disks)
 
     def refresh_state(self) -> None:
         """Read ``state``; what a reconnect may have changed is read again with it."""
@@ -215,59 +227,61 @@ class ControllerNode:
             self.dirty = True
             self.refresh_slow()
 
-    def refresh_slow(self) -> bool:
-        """Read identity and settings again. Returns whether the identity changed."""
+    def refresh_slow(self) -> None:
+        """Read identity and settings again; a new identity asks for a new ordinal."""
         changed = [attribute.refresh() for attribute in self._slow]
-        if any(changed):
-            self.dirty = True
+        if not any(changed):
+            return
+        self.dirty = True
         before = self.identity
-        address = self.address.value
+        transport = self.transport.last or "unknown"
+        address = self.address.last
         if address is not None:
             self.identity = PathId(
-                transport=self.transport.value or self.identity.transport,
+                transport=transport,
                 traddr=address.traddr,
                 trsvcid=address.trsvcid,
                 host_traddr=address.host_traddr,
                 host_iface=address.host_iface,
             )
-        elif self.transport.value:
-            self.identity = replace(self.identity, transport=self.transport.value)
-        return self.identity != before
+        elif self.address.absent:
+            # nvme-loop has no address, and on some kernels not even the file.
+            self.identity = PathId(transport=transport, traddr="")
+        else:
+            self.identity = replace(self.identity, transport=transport)
+        if self.identity != before:
+            self.ordinal = 0
 
     def retry_absent(self) -> None:
-        """Look again for files that were absent, also of the disks."""
+        """Look again for files that were absent."""
         for attribute in self._all():
             attribute.retry()
-        for disk in self.disks:
-            disk.retry_absent()
 
     def close(self) -> None:
-        """Give back every descriptor, also those of the disks."""
+        """Give back every descriptor."""
         for attribute in self._all():
             attribute.close()
-        for disk in self.disks:
-            disk.close()
 
     def _all(self) -> list[Attribute[Any]]:
         return [self.state, *self._slow]
 
     def build(self, nqn: str, default_io_timeout: float | None) -> Controller:
         """Make the value object; ``default_io_timeout`` (seconds) is the module's."""
-        state = None
-        if self.state.value is not None:
-            state, self._last_raw_state = self.state.value
+        state = self.state.value[0] if self.state.value is not None else None
+        # Of a device that is gone, the last state says nothing any more.
+        last = self.state.last if not self.state.gone else None
         settings = {name: attribute.value for name, attribute in self._settings.items()}
         if settings["io_timeout"] is None:
             settings["io_timeout"] = default_io_timeout
         address = self.address.value
-        hostnqn, hostid = (attribute.value or "" for attribute in self._host)
+        hostnqn, hostid = (attribute.last or "" for attribute in self._host)
         resets, reconnects = (attribute.value for attribute in self._diag)
         return Controller(
             name=self.directory.name,
             nqn=nqn,
             path=replace(self.identity, ordinal=max(self.ordinal, 1)),
             state=state,
-            raw_state=self._last_raw_state,
+            raw_state=last[1] if last is not None else "",
             cntlid=self.cntlid.value or "",
             hostnqn=hostnqn,
             hostid=hostid,
@@ -283,21 +297,29 @@ class SubsystemNode:
 
     def __init__(self, reader: Reader, directory: SubsystemDirectory) -> None:
         self.directory = directory
-        self.controllers = [ControllerNode(reader, c) for c in directory.controllers]
-        self.heads = [DiskNode(reader, head, head=True) for head in directory.heads]
+        self.controllers: list[ControllerNode] = []
+        self.heads: list[DiskNode] = []
         self.dirty = True
+        self._local = False
         base = directory.path
         self._slow = {
-            name: reader.attribute(f"{base}/{name}", decode.text, keep=False)
-            for name in ("subsysnqn", "subsystype", "model", "serial", "firmware_rev", "iopolicy")
+            name: reader.attribute(f"{base}/{name}", how, keep=False)
+            for name, how in (
+                ("subsysnqn", decode.text),
+                ("subsystype", decode.text),
+                ("model", decode.padded_text),
+                ("serial", decode.padded_text),
+                ("firmware_rev", decode.padded_text),
+                ("iopolicy", decode.text),
+            )
             if base
         }
         self.refresh_slow()
 
     def text(self, name: str) -> str:
-        """Return a slow attribute's value, ``""`` when there is none."""
+        """Return a slow attribute's newest value, ``""`` when there never was one."""
         attribute = self._slow.get(name)
-        return (attribute.value or "") if attribute is not None else ""
+        return (attribute.last or "") if attribute is not None else ""
 
     @property
     def nqn(self) -> str:
@@ -305,7 +327,7 @@ class SubsystemNode:
         own = self.text("subsysnqn")
         if own or not self.directory.path:
             return own
-        return next((c.subsysnqn.value for c in self.controllers if c.subsysnqn.value), "")
+        return next((c.nqn for c in self.controllers if c.nqn), "")
 
     @property
     def discovery(self) -> bool:
@@ -318,8 +340,10 @@ class SubsystemNode:
 
     @property
     def fabric(self) -> bool:
-        """Whether this is reached over fabrics, or over nothing any more."""
-        return not self.controllers or any(c.fabric for c in self.controllers)
+        """Whether this is reached over fabrics, or over nothing any more and was no local drive."""
+        if self.controllers:
+            self._local = not any(c.fabric for c in self.controllers)
+        return not self._local
 
     def refresh_slow(self) -> None:
         """Read names and policy again."""
@@ -328,19 +352,11 @@ class SubsystemNode:
             self.dirty = True
 
     def retry_absent(self) -> None:
-        """Look again for files that were absent, in everything below too."""
+        """Look again for files that were absent."""
         for attribute in self._slow.values():
             attribute.retry()
-        for controller in self.controllers:
-            controller.retry_absent()
-        for head in self.heads:
-            head.retry_absent()
 
     def close(self) -> None:
-        """Give back every descriptor, also of everything below."""
+        """Give back every descriptor."""
         for attribute in self._slow.values():
             attribute.close()
-        for controller in self.controllers:
-            controller.close()
-        for head in self.heads:
-            head.close()

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nvmeof_exporter.model import (
-    HostIdentity,
-    Namespace,
-    NamespacePath,
-    Snapshot,
-    Subsystem,
-)
+from nvmeof_exporter.model import HostIdentity, Snapshot, Subsystem
 from nvmeof_exporter.sources import decode
-from nvmeof_exporter.sources.nodes import ControllerNode, DiskNode, SubsystemNode
-from nvmeof_exporter.sources.topology import Layout, scan
+from nvmeof_exporter.sources.devices import Devices
+from nvmeof_exporter.sources.namespaces import NamespaceLabels, namespaces_of
+from nvmeof_exporter.sources.topology import scan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from nvmeof_exporter.model import NamespacePath
+    from nvmeof_exporter.sources.nodes import ControllerNode, DiskNode, SubsystemNode
     from nvmeof_exporter.sources.reader import Reader
 
 __all__ = ["NvmeSource"]
@@ -46,48 +42,40 @@ class NvmeSource:
         parameters = f"{self._sysfs}/module/nvme_core/parameters"
         self._multipath = reader.attribute(f"{parameters}/multipath", decode.flag, keep=False)
         self._io_timeout = reader.attribute(f"{parameters}/io_timeout", decode.seconds, keep=False)
-        self._layout = Layout()
-        self._subsystems: list[SubsystemNode] = []
-        self._controllers: list[ControllerNode] = []
-        self._paths: list[DiskNode] = []
-        self._heads: list[DiskNode] = []
+        self._devices = Devices(reader)
+        self._labels = NamespaceLabels()
         self._built: dict[int, Subsystem] = {}
         self._settings_position = 0
         self.rescan()
 
     @property
     def stale(self) -> bool:
-        """Whether a device stopped answering, so that a rescan is due at once."""
-        return any(controller.stale for controller in self._controllers)
+        """Whether a device stopped answering, so that a rescan is due soon."""
+        return self._devices.stale
 
     def close(self) -> None:
         """Give back every descriptor."""
-        for subsystem in self._subsystems:
-            subsystem.close()
-        self._subsystems = []
-        self._index()
+        self._devices.close()
+        self._built = {}
 
     def rescan(self) -> bool:
         """Follow devices that came or went. Returns whether any did."""
-        self._multipath.retry()
-        self._multipath.refresh()
-        self._io_timeout.retry()
-        self._io_timeout.refresh()
-        layout = scan(self._reader, self._sysfs)
-        changed = layout != self._layout or self.stale
-        if changed:
-            self._follow(layout)
-        for subsystem in self._subsystems:
-            subsystem.retry_absent()
+        for parameter in (self._multipath, self._io_timeout):
+            parameter.retry()
+            parameter.refresh()
+        changed = self._devices.follow(scan(self._reader, self._sysfs))
+        self._built = {}
+        self._devices.retry_absent()
+        for subsystem in self._devices.subsystems:
             subsystem.refresh_slow()
-            for head in subsystem.heads:
-                head.refresh_slow()
-        self._label_paths()
+        for head in self._devices.heads:
+            head.refresh_slow()
+        self._devices.label_paths()
         return changed
 
     def refresh_settings(self) -> None:
         """Read every controller's identity and settings again, e.g. after a reconnect."""
-        for controller in self._controllers:
+        for controller in self._devices.controllers:
             controller.refresh_slow()
 
     def poll(self, monotonic: float, wall: float) -> Snapshot:
@@ -98,90 +86,41 @@ class NvmeSource:
             wall: now, in seconds since the epoch, to tell.
 
         """
-        for disk in self._paths:
+        devices = self._devices
+        for disk in devices.paths:
             disk.refresh_counters()
-        for head in self._heads:
+        for head in devices.heads:
             head.refresh_counters()
-        for controller in self._controllers:
+        for controller in devices.controllers:
             controller.refresh_state()
-        for disk in self._paths:
+        for disk in devices.paths:
             disk.refresh_ana_state()
         self._refresh_some_settings()
-        included = [node for node in self._subsystems if self._is_included(node)]
-        subsystems = _label_namespaces([s for node in included for s in self._build(node)])
+        if not all(controller.ordinal for controller in devices.controllers):
+            devices.label_paths()
+        included = [node for node in devices.subsystems if self._is_included(node)]
+        subsystems = self._labels.apply(s for node in included for s in self._build(node))
         return Snapshot(
             monotonic=monotonic,
             wall=wall,
             subsystems=subsystems,
             hosts=_hosts(subsystems),
             multipath_enabled=self._multipath.value,
-            discovery_controllers=sum(c.discovery for c in self._controllers),
+            discovery_controllers=sum(c.discovery for c in devices.controllers),
         )
 
     def _is_included(self, node: SubsystemNode) -> bool:
         return not node.discovery and (self._pcie or node.fabric)
 
-    def _follow(self, layout: Layout) -> None:
-        """Keep the nodes of devices that stayed, close the others, open new ones."""
-        known = {node.directory: node for node in self._subsystems if not _is_stale(node)}
-        followed = []
-        for directory in layout.subsystems:
-            node = known.pop(directory, None)
-            followed.append(node or SubsystemNode(self._reader, directory))
-        kept = {id(node) for node in followed}
-        for old in self._subsystems:
-            if id(old) not in kept:
-                _inherit_ordinals(old, followed)
-                old.close()
-        self._layout = layout
-        self._subsystems = followed
-        self._index()
-
-    def _index(self) -> None:
-        self._controllers = [c for node in self._subsystems for c in node.controllers]
-        self._paths = [disk for c in self._controllers for disk in c.disks]
-        self._heads = [head for node in self._subsystems for head in node.heads]
-        self._built = {}
-        self._settings_position = 0
-
     def _refresh_some_settings(self) -> None:
         """Read a share of the slow attributes, so that no poll pays for all of them."""
-        count = len(self._controllers)
-        if not count:
-            return
-        relabel = False
-        for _ in range(-(-count // _SETTINGS_ROUND)):
-            controller = self._controllers[self._settings_position % count]
+        controllers = self._devices.controllers
+        for _ in range(-(-len(controllers) // _SETTINGS_ROUND)):
+            controller = controllers[self._settings_position % len(controllers)]
             self._settings_position += 1
-            relabel |= controller.refresh_slow()
+            controller.refresh_slow()
             for disk in controller.disks:
                 disk.refresh_slow()
-        if relabel:
-            self._label_paths()
-
-    def _label_paths(self) -> None:
-        """Tell controllers with equal addresses under one NQN apart, in order of cntlid.
-
-        An ordinal once given stays with its controller: a label must not move
-        from one path to another because a reconnect brought a new cntlid.
-        """
-        groups: dict[tuple[str, object], list[ControllerNode]] = {}
-        for subsystem in self._subsystems:
-            for controller in subsystem.controllers:
-                key = (subsystem.nqn or controller.subsysnqn.value or "", controller.identity)
-                groups.setdefault(key, []).append(controller)
-        for group in groups.values():
-            taken: set[int] = set()
-            waiting = []
-            for controller in group:
-                if controller.ordinal and controller.ordinal not in taken:
-                    taken.add(controller.ordinal)
-                else:
-                    waiting.append(controller)
-            for controller in sorted(waiting, key=_by_cntlid):
-                controller.ordinal = next(n for n in range(1, len(group) + 1) if n not in taken)
-                controller.dirty = True
-                taken.add(controller.ordinal)
 
     def _build(self, node: SubsystemNode) -> list[Subsystem]:
         """Make the value objects of a subsystem, or take those of the last poll."""
@@ -204,10 +143,9 @@ class NvmeSource:
         """Make one nameless subsystem per NQN of the controllers without a subsystem."""
         by_nqn: dict[str, list[ControllerNode]] = {}
         for controller in node.controllers:
-            if not controller.discovery and (self._pcie or controller.fabric):
-                # Without an NQN (connecting for the first time) it is nobody's path yet.
-                if controller.subsysnqn.value:
-                    by_nqn.setdefault(controller.subsysnqn.value, []).append(controller)
+            # Without an NQN (connecting for the first time) it is nobody's path yet.
+            if controller.nqn and not controller.discovery and (self._pcie or controller.fabric):
+                by_nqn.setdefault(controller.nqn, []).append(controller)
         return [self._assemble(node, nqn, some, None) for nqn, some in sorted(by_nqn.items())]
 
     def _assemble(
@@ -228,7 +166,6 @@ class NvmeSource:
                 value = controller.build(nqn, self._io_timeout.value)
             built[controller.directory.name] = value
             paths.extend((disk, disk.build(value)) for disk in controller.disks)
-        plain = bool(paths) and not node.heads and not any(d.directory.hidden for d, _ in paths)
         return Subsystem(
             name=node.directory.name,
             nqn=nqn,
@@ -236,92 +173,23 @@ class NvmeSource:
             serial=node.text("serial"),
             firmware=node.text("firmware_rev"),
             iopolicy=node.text("iopolicy"),
-            multipath=not (plain and self._multipath.value is not True),
+            multipath=self._has_multipath(node, paths),
             controllers=tuple(built.values()),
-            namespaces=_namespaces(nqn, node.heads, paths),
+            namespaces=namespaces_of(nqn, node.heads, paths),
         )
 
+    def _has_multipath(
+        self, node: SubsystemNode, paths: list[tuple[DiskNode, NamespacePath]]
+    ) -> bool:
+        """Tell whether the kernel could move this subsystem's I/O from path to path.
 
-def _namespaces(
-    nqn: str, heads: list[DiskNode], paths: list[tuple[DiskNode, NamespacePath]]
-) -> tuple[Namespace, ...]:
-    """Put the paths under their heads by NSID (and WWID where one NSID has several heads).
-
-    Paths without a head make a namespace of their own: plain disks, or a head
-    that is gone already or not there yet. A disk whose NSID cannot be read is
-    left out until it can be: nothing true can be said of it.
-    """
-    by_nsid: dict[str, list[tuple[DiskNode | None, list[tuple[DiskNode, NamespacePath]]]]] = {}
-    for head in heads:
-        if head.nsid.value is not None:
-            by_nsid.setdefault(head.nsid.value, []).append((head, []))
-    for disk, path in paths:
-        if disk.nsid.value is None:
-            continue
-        candidates = by_nsid.setdefault(disk.nsid.value, [])
-        match = next((c for c in candidates if _same_namespace(c, disk)), None)
-        if match is None:
-            match = (None, [])
-            candidates.append(match)
-        match[1].append((disk, path))
-    return tuple(
-        _namespace(nqn, nsid, head, members)
-        for nsid, groups in sorted(by_nsid.items(), key=lambda item: _number(item[0]))
-        for head, members in groups
-    )
-
-
-def _same_namespace(
-    group: tuple[DiskNode | None, list[tuple[DiskNode, NamespacePath]]], disk: DiskNode
-) -> bool:
-    head, members = group
-    other = head if head is not None else members[0][0]
-    return not other.wwid.value or not disk.wwid.value or other.wwid.value == disk.wwid.value
-
-
-def _namespace(
-    nqn: str,
-    nsid: str,
-    head: DiskNode | None,
-    members: list[tuple[DiskNode, NamespacePath]],
-) -> Namespace:
-    sizes = [disk.size.value for disk, _ in members if disk.size.value is not None]
-    wwids = [disk.wwid.value for disk, _ in members if disk.wwid.value]
-    return Namespace(
-        nqn=nqn,
-        nsid=nsid,
-        device=head.directory.name if head is not None else "",
-        wwid=(head.wwid.value if head is not None else None) or next(iter(wwids), ""),
-        size_bytes=(
-            head.size.value
-            if head is not None and head.size.value is not None
-            else next(iter(sizes), None)
-        ),
-        io=head.stat.value if head is not None else None,
-        requeued=head.requeued.value if head is not None and head.requeued else None,
-        failed=head.failed.value if head is not None and head.failed else None,
-        paths=tuple(path for _, path in members),
-    )
-
-
-def _label_namespaces(subsystems: list[Subsystem]) -> tuple[Subsystem, ...]:
-    """Tell namespaces of one NQN and NSID that are different block devices apart."""
-    seen: dict[tuple[str, str], int] = {}
-    labelled = []
-    for subsystem in subsystems:
-        namespaces = []
-        for namespace in subsystem.namespaces:
-            key = (namespace.nqn, namespace.nsid)
-            seen[key] = seen.get(key, 0) + 1
-            if seen[key] > 1:
-                namespaces.append(replace(namespace, nsid=f"{namespace.nsid}#{seen[key]}"))
-            else:
-                namespaces.append(namespace)
-        if all(a is b for a, b in zip(namespaces, subsystem.namespaces, strict=True)):
-            labelled.append(subsystem)
-        else:
-            labelled.append(replace(subsystem, namespaces=tuple(namespaces)))
-    return tuple(labelled)
+        What is there decides: a head, or hidden path disks. Without either
+        the module's parameter does, and plain disks where there is none.
+        """
+        if node.heads or any(disk.directory.hidden for disk, _ in paths):
+            return True
+        enabled = self._multipath.last
+        return not paths if enabled is None else enabled
 
 
 def _hosts(subsystems: Iterable[Subsystem]) -> tuple[HostIdentity, ...]:
@@ -337,21 +205,6 @@ def _hosts(subsystems: Iterable[Subsystem]) -> tuple[HostIdentity, ...]:
     )
 
 
-def _is_stale(node: SubsystemNode) -> bool:
-    return any(controller.stale for controller in node.controllers)
-
-
-def _inherit_ordinals(old: SubsystemNode, followed: list[SubsystemNode]) -> None:
-    """Hand the ordinals of controllers that stayed to their new nodes."""
-    given = {(c.directory.path, c.directory.inode, c.identity): c.ordinal for c in old.controllers}
-    for node in followed:
-        for controller in node.controllers:
-            directory = controller.directory
-            key = (directory.path, directory.inode, controller.identity)
-            if not controller.ordinal:
-                controller.ordinal = given.get(key, 0)
-
-
 def _clean(node: SubsystemNode) -> None:
     node.dirty = False
     for controller in node.controllers:
@@ -360,11 +213,3 @@ def _clean(node: SubsystemNode) -> None:
             disk.dirty = False
     for head in node.heads:
         head.dirty = False
-
-
-def _by_cntlid(controller: ControllerNode) -> tuple[int, str]:
-    return _number(controller.cntlid.value or ""), controller.directory.name
-
-
-def _number(text: str) -> int:
-    return int(text) if text.isascii() and text.isdecimal() else 0

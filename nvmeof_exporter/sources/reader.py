@@ -13,10 +13,11 @@ from __future__ import annotations
 import errno
 import os
 import resource
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
 __all__ = [
     "FORBIDDEN",
@@ -42,6 +43,9 @@ _GONE = frozenset({errno.ENODEV, errno.ENOENT, errno.ENXIO, errno.ESTALE, errno.
 
 #: A sysfs attribute is at most one page.
 _PAGE = 4096
+
+#: One more, to tell what fits from what does not.
+_MORE_THAN_A_PAGE = _PAGE + 1
 
 #: Descriptors left to sockets, logs and everything else of the process.
 _RESERVED_DESCRIPTORS = 256
@@ -101,7 +105,7 @@ class Reader:
         decode: Callable[[bytes], T],
         *,
         keep: bool = True,
-        size: int = _PAGE,
+        size: int = _MORE_THAN_A_PAGE,
     ) -> Attribute[T]:
         """Make the attribute at ``path``; nothing is opened before its first refresh.
 
@@ -109,14 +113,14 @@ class Reader:
             path: the file.
             decode: bytes to value; raises ValueError for content that is no value.
             keep: hold the descriptor between reads (for files read at every poll).
-            size: bytes usually enough; longer content is read with a page-sized buffer.
+            size: bytes usually enough; longer content, up to a page, costs a second read.
 
         Raises:
             ForbiddenAttributeError: the path is on the never-read list.
 
         """
-        parts = path.split("/")
-        if parts[-1] in FORBIDDEN or any(p.startswith(_FORBIDDEN_DIRECTORY) for p in parts):
+        *_, above, parent, name = ("", "", *path.split("/"))
+        if name in FORBIDDEN or any(d.startswith(_FORBIDDEN_DIRECTORY) for d in (above, parent)):
             raise ForbiddenAttributeError(path)
         return Attribute(self, path, decode, keep=keep, size=size)
 
@@ -150,19 +154,25 @@ class Reader:
             if self._on_error is not None:
                 self._on_error(path, reason)
 
-    def forget(self, path: str) -> None:
-        """Forget what was told of a file whose device is gone, so that memory stays bounded."""
-        self._told.pop(path, None)
+    def forget(self, directories: Collection[str]) -> None:
+        """Forget what was told of files below directories that are gone, to stay bounded."""
+        gone = set(directories)
+        for path in list(self._told):
+            if not gone.isdisjoint({path, *map(str, PurePath(path).parents)}):
+                del self._told[path]
 
 
 class Attribute(Generic[T]):
     """One file, re-read in place; ``value`` is None when there is none to tell.
 
-    ``absent`` says that the file does not exist (no error: kernels differ in
-    what they show), ``gone`` that its device went away under an open descriptor.
+    ``last`` is the newest value that could be told, for what does not change
+    while the device exists. ``absent`` says that the file does not exist (no
+    error: kernels differ in what they show), ``gone`` that its device went
+    away under an open descriptor.
     """
 
     __slots__ = (
+        "_barred",
         "_decode",
         "_descriptor",
         "_keep",
@@ -171,6 +181,7 @@ class Attribute(Generic[T]):
         "_size",
         "absent",
         "gone",
+        "last",
         "path",
         "value",
     )
@@ -186,8 +197,10 @@ class Attribute(Generic[T]):
     ) -> None:
         self.path = path
         self.value: T | None = None
+        self.last: T | None = None
         self.absent = False
         self.gone = False
+        self._barred = False
         self._reader = reader
         self._decode = decode
         self._keep = keep
@@ -201,8 +214,8 @@ class Attribute(Generic[T]):
             return self._set(None, None)
         try:
             raw = self._reader.read(self._descriptor, self._size)
-            if len(raw) == self._size < _PAGE:
-                raw = self._reader.read(self._descriptor, _PAGE)
+            if len(raw) == self._size < _MORE_THAN_A_PAGE:
+                raw = self._reader.read(self._descriptor, _MORE_THAN_A_PAGE)
         except OSError as error:
             self._failed_read(error)
             return self._set(None, None)
@@ -211,7 +224,7 @@ class Attribute(Generic[T]):
         if raw == self._raw:
             return False
         try:
-            value = self._decode(raw)
+            value = self._decoded(raw)
         except ValueError as error:
             self._reader.failed(self.path, str(error), kind="content")
             # Remember the bytes nevertheless: the same nonsense is not decoded ten times a second.
@@ -219,22 +232,28 @@ class Attribute(Generic[T]):
         return self._set(raw, value)
 
     def retry(self) -> None:
-        """Look for the file again at the next refresh, should it have been absent."""
-        self.absent = False
+        """Look for the file again at the next refresh, whatever kept it from being read."""
+        self.absent = self.gone = self._barred = False
 
     def close(self) -> None:
-        """Give the descriptor back; what was told about the file is forgotten."""
+        """Give the descriptor back."""
         self._close_descriptor()
-        self._reader.forget(self.path)
+
+    def _decoded(self, raw: bytes) -> T:
+        if len(raw) > _PAGE:
+            raise ValueError(f"longer than the {_PAGE} bytes of an attribute")
+        return self._decode(raw)
 
     def _set(self, raw: bytes | None, value: T | None) -> bool:
         self._raw = raw
         changed = value != self.value
         self.value = value
+        if value is not None:
+            self.last = value
         return changed
 
     def _open(self) -> bool:
-        if self.absent or self.gone:
+        if self.absent or self.gone or self._barred:
             return False
         try:
             self._descriptor = self._reader.open(self.path)
@@ -243,8 +262,9 @@ class Attribute(Generic[T]):
             return False
         except OSError as error:
             # Not tried again before the next rescan: an unreadable file is
-            # counted at the pace of rescans, not of polls.
-            self.absent = True
+            # counted at the pace of rescans, not of polls. It is not absent:
+            # what the kernel says by leaving a file out must not be read from this.
+            self._barred = True
             self._reader.failed(self.path, errno_name(error))
             return False
         self._reader.kept += 1

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,9 +19,11 @@ if TYPE_CHECKING:
 
 __all__ = ["ControllerDirectory", "DiskDirectory", "Layout", "SubsystemDirectory", "scan"]
 
-_CONTROLLER = re.compile(r"nvme\d+")
-_HEAD_OR_PLAIN_DISK = re.compile(r"nvme\d+n\d+")
-_PATH_DISK = re.compile(r"nvme\d+c\d+n\d+")
+_SUBSYSTEM = re.compile(r"nvme-subsys\d+", re.ASCII)
+_CONTROLLER = re.compile(r"nvme\d+", re.ASCII)
+_HEAD_OR_PLAIN_DISK = re.compile(r"nvme\d+n\d+", re.ASCII)
+_PATH_DISK = re.compile(r"nvme\d+c\d+n\d+", re.ASCII)
+_NUMBERS = re.compile(r"(\d+)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,51 +63,62 @@ class Layout:
 
     subsystems: tuple[SubsystemDirectory, ...] = ()
 
+    def directories(self) -> set[str]:
+        """Return the paths of all devices."""
+        found: set[str] = set()
+        for subsystem in self.subsystems:
+            found.add(subsystem.path)
+            found.update(head.path for head in subsystem.heads)
+            for controller in subsystem.controllers:
+                found.add(controller.path)
+                found.update(disk.path for disk in controller.disks)
+        return found - {""}
+
 
 def scan(reader: Reader, sysfs: str) -> Layout:
-    """List the NVMe devices below ``sysfs``; a device that vanishes meanwhile is left out."""
+    """List the NVMe devices below ``sysfs``; a device that vanishes meanwhile is left out.
+
+    A controller's name is unique in the kernel: one that is seen twice (in a
+    copy whose links became directories) is listed once.
+    """
     subsystems = []
     placed: set[str] = set()
     base = f"{sysfs}/class/nvme-subsystem"
-    for name in sorted(reader.names(base), key=_natural):
-        subsystem = _subsystem(reader, name, os.path.realpath(f"{base}/{name}"))
+    for name in sorted(filter(_SUBSYSTEM.fullmatch, reader.names(base)), key=_natural):
+        subsystem = _subsystem(reader, name, os.path.realpath(f"{base}/{name}"), placed)
         if subsystem is not None:
             subsystems.append(subsystem)
-            placed.update(controller.path for controller in subsystem.controllers)
-    orphans = _orphans(reader, f"{sysfs}/class/nvme", placed)
+    orphans = _controllers(reader, f"{sysfs}/class/nvme", placed)
     if orphans:
+        # Seen while connecting on old kernels: no subsystem links to them yet.
         subsystems.append(SubsystemDirectory("", "", 0, orphans, ()))
     return Layout(tuple(subsystems))
 
 
-def _subsystem(reader: Reader, name: str, path: str) -> SubsystemDirectory | None:
+def _subsystem(reader: Reader, name: str, path: str, placed: set[str]) -> SubsystemDirectory | None:
     inode = _inode(path)
     if inode is None:
         return None
-    controllers = []
     heads = []
     for entry in sorted(reader.names(path), key=_natural):
-        if _CONTROLLER.fullmatch(entry):
-            controller = _controller(reader, entry, os.path.realpath(f"{path}/{entry}"))
-            if controller is not None:
-                controllers.append(controller)
-        elif _HEAD_OR_PLAIN_DISK.fullmatch(entry):
+        if _HEAD_OR_PLAIN_DISK.fullmatch(entry):
             head = _disk(f"{path}/{entry}", entry)
             if head is not None:
                 heads.append(head)
-    return SubsystemDirectory(name, path, inode, tuple(controllers), tuple(heads))
+    controllers = _controllers(reader, path, placed)
+    return SubsystemDirectory(name, path, inode, controllers, tuple(heads))
 
 
-def _orphans(reader: Reader, base: str, placed: set[str]) -> tuple[ControllerDirectory, ...]:
-    """Find the controllers that no subsystem links to (seen while connecting on old kernels)."""
-    orphans = []
+def _controllers(reader: Reader, base: str, placed: set[str]) -> tuple[ControllerDirectory, ...]:
+    """Find the controllers in a directory, or linked from there; adds them to ``placed``."""
+    found = []
     for name in sorted(reader.names(base), key=_natural):
-        path = os.path.realpath(f"{base}/{name}")
-        if _CONTROLLER.fullmatch(name) and path not in placed:
-            controller = _controller(reader, name, path)
+        if _CONTROLLER.fullmatch(name) and name not in placed:
+            controller = _controller(reader, name, os.path.realpath(f"{base}/{name}"))
             if controller is not None:
-                orphans.append(controller)
-    return tuple(orphans)
+                found.append(controller)
+                placed.add(name)
+    return tuple(found)
 
 
 def _controller(reader: Reader, name: str, path: str) -> ControllerDirectory | None:
@@ -128,12 +142,15 @@ def _disk(path: str, name: str) -> DiskDirectory | None:
 
 
 def _inode(path: str) -> int | None:
+    """Return the inode of a directory, None where there is none."""
     try:
-        return os.stat(path).st_ino
+        found = os.stat(path)
     except OSError:
         return None
+    return found.st_ino if stat.S_ISDIR(found.st_mode) else None
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
     """Order ``nvme2`` before ``nvme10``."""
-    return [(int(part) if part.isdigit() else -1, part) for part in re.split(r"(\d+)", name)]
+    parts = _NUMBERS.split(name)
+    return [(int(part) if index % 2 else -1, part) for index, part in enumerate(parts)]

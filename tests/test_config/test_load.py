@@ -182,6 +182,31 @@ def test_replaced_defaults_lose_against_everything_that_is_given() -> None:
     assert given.web_listen_address == (ListenAddress("", 2),)
 
 
+@pytest.mark.parametrize("sysfs", ["/sys", "/sys/"])
+def test_this_machines_paths_are_remembered(sysfs: str) -> None:
+    flag = f"--path.sysfs={sysfs}"
+    assert load([flag], {}).path_state == "/var/lib/nvmeof-exporter"
+    assert load([flag], {"STATE_DIRECTORY": "/run/a:/run/b"}).path_state == "/run/a"
+
+
+def test_the_paths_of_another_tree_are_not_remembered() -> None:
+    captured = ["--path.sysfs=/captures/sys"]
+    assert load(captured, {}).path_state == ""
+    assert load(captured, {"STATE_DIRECTORY": "/var/lib/nvmeof-exporter"}).path_state == ""
+    assert load([], {"NVMEOF_EXPORTER_PATH_SYSFS": "/captures/sys"}).path_state == ""
+
+
+def test_the_paths_of_another_tree_are_remembered_where_asked_for(tmp_path: Path) -> None:
+    captured = "--path.sysfs=/captures/sys"
+    assert load([captured, "--path.state=/memory"], {}).path_state == "/memory"
+    variable = {"NVMEOF_EXPORTER_PATH_STATE": "/memory"}
+    assert load([captured], variable).path_state == "/memory"
+    file = tmp_path / "c.yaml"
+    file.write_text("path: {state: /memory}\n")
+    assert load([captured, f"--config.file={file}"], {}).path_state == "/memory"
+    assert load([captured], {}, {"path.state": "/memory"}).path_state == "/memory"
+
+
 def test_reload_sees_the_file_as_it_is_now_below_the_same_flags(tmp_path: Path) -> None:
     file = tmp_path / "c.yaml"
     file.write_text("log: {level: debug}\nstall: {threshold: 1s}\n")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from tests.kernel.guest.fabric import FabricSettings
+from tests.kernel.guest.fabric import RDMA_LINK_LOSS, FabricSettings
 from tests.kernel.guest.initiator import ConnectOptions
 from tests.kernel.guest.load import LoadSettings
 from tests.kernel.guest.measure import Expected, measured
@@ -172,7 +172,7 @@ def every_controller_is_removed_by_ctrl_loss_tmo(run: Measurement) -> None:
 @measured(
     REGISTRY.scenario,
     Expected(causes=("link_down",)),
-    FabricSettings(transport="rdma", options=ConnectOptions(reconnect_delay=15)),
+    FabricSettings(transport="rdma", options=RDMA_LINK_LOSS.options),
     LoadSettings("randrw"),
 )
 def rdma_link_of_the_active_path_goes_down(run: Measurement) -> None:

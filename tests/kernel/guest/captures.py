@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.kernel.guest import initiator
 from tests.kernel.guest.archive import archive
-from tests.kernel.guest.fabric import FabricSettings
+from tests.kernel.guest.fabric import RDMA_LINK_LOSS, FabricSettings
 from tests.kernel.guest.initiator import ConnectOptions
 from tests.kernel.guest.lab import load_modules, module_exists, unload_modules
 from tests.kernel.guest.scenario import Registry
@@ -141,9 +141,9 @@ def loop(lab: Lab) -> Any:
 @REGISTRY.scenario
 def rdma_healthy(lab: Lab) -> Any:
     """Two soft-RoCE paths, then one of them with its interface down."""
-    options = ConnectOptions(keep_alive=1, reconnect_delay=15)
-    with lab.fabric(FabricSettings("rdma", namespaces=2, options=options)) as fabric:
+    with lab.fabric(RDMA_LINK_LOSS) as fabric:
         healthy = _keep(lab, "rdma-healthy")
-        fabric.lower_link(1)
-        fabric.await_state("connecting", 1)
+        with lab.load(fabric, "rdma_healthy"):
+            fabric.lower_link(1)
+            fabric.await_state("connecting", 1)
         return [healthy, _keep(lab, "rdma-link-down")]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shlex
 import subprocess
 import sys
 import time
@@ -27,9 +25,13 @@ Sample = tuple[str, "frozenset[tuple[str, str]]"]
 
 
 class Scrape:
-    """Every sample of one answer, by name and label set."""
+    """The samples of one answer, by name and label set.
 
-    def __init__(self, text: str) -> None:
+    With ``about`` only those whose line has this text: parsing is slow under emulation.
+    """
+
+    def __init__(self, text: str, about: str = "") -> None:
+        text = "".join(line for line in text.splitlines(keepends=True) if about in line)
         self.samples: dict[Sample, float] = {}
         for family in text_string_to_metric_families(text):
             for sample in family.samples:
@@ -54,12 +56,11 @@ class Scrape:
 
 
 class Exporter:
-    """``python -m nvmeof_exporter serve`` (or $LAB_EXPORTER) with its log in ``log``."""
+    """``python -m nvmeof_exporter serve`` with its log in ``log``."""
 
     def __init__(self, log: Path, state: Path, *arguments: str) -> None:
         self._log = log
-        own = f"{shlex.quote(sys.executable)} -m nvmeof_exporter serve"
-        command = shlex.split(os.environ.get("LAB_EXPORTER", own))
+        command = [sys.executable, "-m", "nvmeof_exporter", "serve"]
         command += [f"--web.listen-address={_ADDRESS}", f"--path.state={state}", *arguments]
         with log.open("a") as output:
             self._process = subprocess.Popen(command, stdout=output, stderr=output)
@@ -72,31 +73,28 @@ class Exporter:
     def _await_answer(self) -> float:
         return await_(self._answers, _START_SECONDS, f"the exporter to answer ({self._log})")
 
-    def scrape(self) -> Scrape:
-        """What the exporter serves now; raises OSError, or ValueError for what is no metric."""
+    def scrape(self, about: str = "") -> Scrape:
+        """What the exporter serves now, all or lines with ``about``; raises OSError, ValueError."""
         with urllib.request.urlopen(f"http://{_ADDRESS}/metrics", timeout=20) as answer:
-            return Scrape(answer.read().decode())
+            return Scrape(answer.read().decode(), about)
 
     def scrape_after(self, moment: float) -> Scrape:
         """A scrape that shows a look at the machine begun after ``moment`` (wall clock)."""
-        newest = self.scrape()
+        clock = "nvmeof_exporter_last_poll_timestamp_seconds"
+        self.await_(
+            lambda scrape: (scrape.value(clock) or 0) > moment, 10, "a later poll", about=clock
+        )
+        return self.scrape()
 
-        def polled() -> bool:
-            nonlocal newest
-            newest = self.scrape()
-            polled_at = newest.value("nvmeof_exporter_last_poll_timestamp_seconds")
-            return polled_at is not None and polled_at > moment
-
-        await_(polled, 10, "a poll by the exporter")
-        return newest
-
-    def await_(self, condition: Callable[[Scrape], bool], seconds: float, what: str) -> Scrape:
-        """The first scrape for which ``condition`` holds; raises TimeoutError."""
-        newest = self.scrape()
+    def await_(
+        self, condition: Callable[[Scrape], bool], seconds: float, what: str, about: str = ""
+    ) -> Scrape:
+        """The first scrape (of lines with ``about``) for which ``condition`` holds, in time."""
+        newest = Scrape("")
 
         def holds() -> bool:
             nonlocal newest
-            newest = self.scrape()
+            newest = self.scrape(about)
             return condition(newest)
 
         await_(holds, seconds, f"exporter: {what}")
@@ -108,6 +106,7 @@ class Exporter:
             lambda scrape: scrape.value(name, **labels) == value,
             seconds,
             f"{name}{_text(labels)} = {value}",
+            about=name,
         )
 
     def stop(self) -> int:

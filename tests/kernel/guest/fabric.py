@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests.kernel.guest.network import BlackHole
     from tests.kernel.guest.target import BackingDisk
 
-__all__ = ["Fabric", "FabricSettings"]
+__all__ = ["RDMA_LINK_LOSS", "Fabric", "FabricSettings"]
 
 #: Long enough for a reconnect whose first SYN packets a black hole swallowed.
 _CONNECT_SECONDS = 30.0
@@ -33,6 +33,18 @@ class FabricSettings:
     iopolicy: str = "numa"
     ana: tuple[str, str] = ("optimized", "optimized")
     options: ConnectOptions = field(default_factory=ConnectOptions)
+
+
+#: For soft-RoCE links that go down. Both ends share the device, whose connection manager
+#: answers nobody after that: an attempt to reconnect would take more than a minute to fail.
+#: A target whose own keep-alive timer ends meanwhile never gets rid of its half of the
+#: connection (6.1), so requests must show the loss instead.
+RDMA_LINK_LOSS = FabricSettings(
+    transport="rdma",
+    namespaces=2,
+    iopolicy="round-robin",
+    options=ConnectOptions(keep_alive=60, reconnect_delay=60),
+)
 
 
 class Fabric:
@@ -144,6 +156,15 @@ class Fabric:
         if subsystem is None:
             raise LookupError(f"{self.nqn}: not connected")
         (subsystem / "iopolicy").write_text(policy)
+
+    def replace_rdma_device(self, link: int) -> None:
+        """Connect the path over ``link`` anew after its soft-RoCE device was made anew."""
+        self.paths[link].disconnect()
+        self.close_port(link)
+        network.replace_rdma_device(link)
+        self.open_port(link)
+        self.connect(link)
+        self.await_live(link)
 
     # -- faults --------------------------------------------------------------------------
 

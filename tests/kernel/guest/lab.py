@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 from tests.kernel.guest import initiator, network
 from tests.kernel.guest.exporter import Exporter
 from tests.kernel.guest.fabric import Fabric, FabricSettings
+from tests.kernel.guest.load import Load, LoadSettings
 from tests.kernel.guest.logs import KernelLog
 from tests.kernel.guest.target import BackingDisk, Target
+from tests.kernel.guest.waiting import await_
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,6 +49,22 @@ class Lab:
         self._subsystems += 1
         nqn = f"{_NQN}-{self._subsystems}"
         return Fabric(nqn, chosen, self.disks, self.black_hole)
+
+    @contextmanager
+    def load(self, fabric: Fabric, name: str) -> Iterator[Load]:
+        """Fio on every disk of ``fabric``, once every path carries requests, until the end."""
+        before = {link: path.completed() for link, path in fabric.paths.items()}
+        load = Load(fabric.heads(), LoadSettings("randrw"), self.scenario_directory(name))
+        try:
+            await_(
+                lambda: all(fabric.paths[link].completed() > before[link] for link in before),
+                20,
+                "requests on every path",
+            )
+            yield load
+            load.stop()
+        finally:
+            load.kill()
 
     @cached_property
     def iopolicies(self) -> list[str]:

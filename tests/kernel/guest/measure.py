@@ -66,7 +66,7 @@ class Measurement:
                 say(self._load.output.read_text())
             else:
                 slow = self._load.stop()
-                scrape = self._lab.exporter.scrape()
+                scrape = self._lab.exporter.scrape(self.fabric.nqn)
                 self.record = {
                     "settings": asdict(self.fabric.settings),
                     "load": asdict(self._load_settings),
@@ -133,7 +133,7 @@ class Measurement:
     def _await_metric(self, condition: Callable[[Scrape], bool]) -> None:
         # What never comes is for the host's assertions to name, beside all that did come.
         try:
-            self._lab.exporter.await_(condition, 3, f"the end of {self._name}")
+            self._lab.exporter.await_(condition, 3, f"the end of {self._name}", self.fabric.nqn)
         except TimeoutError as error:
             say(str(error))
 

@@ -20,7 +20,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["LINKS", "BlackHole", "create_rdma_links", "create_tcp_links", "set_link", "target_side"]
+__all__ = [
+    "LINKS",
+    "BlackHole",
+    "create_rdma_links",
+    "create_tcp_links",
+    "replace_rdma_device",
+    "set_link",
+    "target_side",
+]
 
 #: Numbers of the two links; link N of the initiator is 10.0.N.1 on ``hN``.
 LINKS = (1, 2)
@@ -57,8 +65,18 @@ def create_rdma_links() -> None:
         ]
     _ip_batch(commands)
     for link in LINKS:
-        command = ["rdma", "link", "add", f"rxe{link}", "type", "rxe", "netdev", f"r{link}"]
-        subprocess.run(command, check=True)
+        _add_rdma_device(link)
+
+
+def replace_rdma_device(link: int) -> None:
+    """Remove ``rxeN`` and make it anew, as a reset of a real adapter would."""
+    subprocess.run(["rdma", "link", "delete", f"rxe{link}"], check=True)
+    _add_rdma_device(link)
+
+
+def _add_rdma_device(link: int) -> None:
+    command = ["rdma", "link", "add", f"rxe{link}", "type", "rxe", "netdev", f"r{link}"]
+    subprocess.run(command, check=True)
 
 
 def _ip_batch(commands: list[str], *options: str) -> None:

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from tests.kernel.guest import initiator
 from tests.kernel.guest.compare import compare
-from tests.kernel.guest.fabric import Fabric, FabricSettings
+from tests.kernel.guest.fabric import RDMA_LINK_LOSS, Fabric, FabricSettings
 from tests.kernel.guest.initiator import ConnectOptions
-from tests.kernel.guest.load import Load, LoadSettings
 from tests.kernel.guest.network import LINKS
 from tests.kernel.guest.scenario import Registry
 
@@ -55,20 +54,8 @@ def two_paths_with_ana_groups(lab: Lab) -> Any:
         fabric.set_ana(1, "non-optimized", group=2)
         story = Story(lab, fabric)
         story.tell("idle", "redundant")
-        directory = lab.scenario_directory("two_paths_with_ana_groups")
-        load = Load(fabric.heads(), LoadSettings("randrw"), directory)
-        lab.exporter.await_(
-            lambda scrape: all(
-                value > 0
-                for _, value in scrape.matching(
-                    "nvmeof_namespace_reads_completed_total", nqn=fabric.nqn
-                )
-            ),
-            20,
-            "reads of every namespace",
-        )
-        story.tell("under load", "redundant")
-        load.stop()
+        with lab.load(fabric, "two_paths_with_ana_groups"):
+            story.tell("under load", "redundant")
         story.tell("idle again", "redundant")
         return story.moments
 
@@ -150,20 +137,15 @@ def a_controller_removed_and_connected_again(lab: Lab) -> Any:
 
 @REGISTRY.scenario
 def rdma_link_down_and_up_again(lab: Lab) -> Any:
-    """Two soft-RoCE paths; the interface of one goes down and comes back."""
-    settings = FabricSettings(
-        transport="rdma",
-        namespaces=2,
-        # An attempt to reconnect over a link that is down takes longer than a minute to fail.
-        options=ConnectOptions(keep_alive=1, reconnect_delay=15, ctrl_loss=60),
-    )
-    with lab.fabric(settings) as fabric:
+    """Two soft-RoCE paths; one loses its link, and later returns over a device made anew."""
+    with lab.fabric(RDMA_LINK_LOSS) as fabric:
         story = Story(lab, fabric)
         story.tell("healthy", "redundant")
-        fabric.lower_link(1)
-        fabric.await_down(1)
+        with lab.load(fabric, "rdma_link_down_and_up_again"):
+            fabric.lower_link(1)
+            fabric.await_state("connecting", 1)
         story.tell("down", "at-risk")
         fabric.raise_link(1)
-        fabric.await_live()
+        fabric.replace_rdma_device(1)
         story.tell("back", "redundant")
         return story.moments

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib
 import json
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.kernel.lab import kernels
+from tests.kernel.lab.kernels import KernelError
 from tests.kernel.lab.machine import Machine, MachineError, missing_packages
 
 if TYPE_CHECKING:
@@ -46,7 +48,8 @@ class Result:
 class Boot:
     """Results of ``scenarios`` of ``group`` on the kernel of ``suite``, booted when first asked.
 
-    A boot that fails fails every test that asks it, each with the same report.
+    A boot that fails fails every test whose scenario it did not come to, each with
+    the same report.
     """
 
     def __init__(self, suite: str, group: str, scenarios: Sequence[str]) -> None:
@@ -59,7 +62,10 @@ class Boot:
 
     def result(self, name: str) -> Result:
         """The result of scenario ``name``; raises AssertionError with its traceback and logs."""
-        found = self._everything()[name]
+        everything = self._everything()
+        if name not in everything:
+            raise self._failure or MachineError(f"{name}: no result in {self.output}")
+        found = everything[name]
         result = Result(name, found["kernel"], found.get("found"), self.output / name)
         if "error" in found:
             raise AssertionError(result.explain(found["error"]))
@@ -70,21 +76,26 @@ class Boot:
         return [self.result(name) for name, found in self._everything().items() if "found" in found]
 
     def all_results(self) -> list[Result]:
-        """The results of every scenario; raises AssertionError for one that did not end well."""
-        return [self.result(name) for name in self._everything()]
+        """The results of every scenario; raises what ``result`` does for one that failed."""
+        return [self.result(name) for name in self._scenarios]
 
     def _everything(self) -> dict[str, dict[str, Any]]:
-        if self._failure:
-            raise self._failure
+        """What the guest has left; where the boot failed, that is what came before."""
         if self._results is None:
             try:
-                self._results = self._run()
-            except Exception as failure:
+                self._run()
+            except (MachineError, KernelError) as failure:
                 self._failure = failure
-                raise
+            self._results = self._left()
         return self._results
 
-    def _run(self) -> dict[str, dict[str, Any]]:
+    def _left(self) -> dict[str, dict[str, Any]]:
+        file = self.output / "results.jsonl"
+        lines = file.read_text().splitlines() if file.exists() else []
+        return {result["name"]: result for result in map(json.loads, lines)}
+
+    def _run(self) -> None:
+        shutil.rmtree(self.output, ignore_errors=True)
         absent = missing_packages()
         if absent:
             raise MachineError(f"the kernel lab needs: apt-get install {' '.join(absent)}")
@@ -98,8 +109,6 @@ class Boot:
             kernel_arguments=group.kernel_arguments,
         )
         machine.run()
-        lines = (self.output / "results.jsonl").read_text().splitlines()
-        return {result["name"]: result for result in map(json.loads, lines)}
 
 
 def group_registry(group: str) -> Registry:

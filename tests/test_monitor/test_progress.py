@@ -1,0 +1,205 @@
+"""Completions of one path: which are true, and how long the requests had waited."""
+
+from __future__ import annotations
+
+import pytest
+
+from nvmeof_exporter.model import Controller, IoCounters, NamespacePath, PathId
+from nvmeof_exporter.monitor.progress import PathProgress, Step
+
+CONTROLLER = Controller("nvme0", "nqn.x", PathId("tcp", "192.0.2.1"), "live", "live")
+POLL = 0.1
+
+
+def counters(
+    reads: int, in_flight: int = 0, *, sectors: int | None = None, read_ms: int = 0
+) -> IoCounters:
+    moved = reads * 8 if sectors is None else sectors
+    return IoCounters(reads, 0, moved, read_ms, 0, 0, 0, 0, in_flight, 0, 0)
+
+
+class Watched:
+    """One path, looked at every 0.1 s."""
+
+    def __init__(self) -> None:
+        self.progress = PathProgress()
+        self.now = 10.0
+
+    def look(
+        self,
+        io: IoCounters | None,
+        *,
+        state: str = "live",
+        ana: str = "",
+        failovers: int | None = None,
+        disk: str = "nvme0c0n1",
+        renewed: bool = False,
+    ) -> Step:
+        before, self.now = self.now, self.now + POLL
+        controller = Controller("nvme0", "nqn.x", CONTROLLER.path, state, state)
+        path = NamespacePath(disk, controller, ana, io, failovers)
+        return self.progress.observe(path, before, self.now, renewed=renewed)
+
+
+@pytest.fixture
+def watched() -> Watched:
+    made = Watched()
+    made.look(counters(100))
+    return made
+
+
+class TestWithoutTheKernelsCount:
+    def test_what_ends_while_the_path_is_usable_throughout_is_true(self, watched: Watched) -> None:
+        step = watched.look(counters(103))
+        assert (step.true, step.cancelled) == (3, 0)
+
+    def test_what_ends_while_the_controller_leaves_live_is_cancelled(
+        self, watched: Watched
+    ) -> None:
+        watched.look(counters(100, in_flight=3))
+        step = watched.look(counters(103, sectors=800), state="resetting")
+        assert (step.true, step.cancelled, step.lost) == (0, 3, True)
+
+    def test_what_ends_while_ana_turns_inaccessible_is_cancelled(self) -> None:
+        watched = Watched()
+        watched.look(counters(100, in_flight=1), ana="optimized")
+        step = watched.look(counters(101, sectors=800), ana="inaccessible")
+        assert (step.true, step.cancelled, step.lost) == (0, 1, True)
+
+    def test_what_moves_no_sector_is_cancelled_even_on_a_path_that_looks_well(
+        self, watched: Watched
+    ) -> None:
+        watched.look(counters(100, in_flight=2))
+        step = watched.look(counters(102, sectors=800))
+        assert (step.true, step.cancelled) == (0, 2)
+
+    def test_with_requests_of_one_size_the_sectors_tell_how_many_were_true(
+        self, watched: Watched
+    ) -> None:
+        for reads in range(110, 200, 10):
+            watched.look(counters(reads))
+        step = watched.look(counters(197, sectors=195 * 8), state="resetting")
+        assert (step.true, step.cancelled) == (5, 2)
+
+    def test_what_was_in_flight_before_an_unseen_reconnect_cannot_have_survived_it(
+        self, watched: Watched
+    ) -> None:
+        watched.look(counters(100, in_flight=4))
+        step = watched.look(counters(110, sectors=810), renewed=True)
+        assert step.cancelled == 4
+
+
+class TestWithTheKernelsCount:
+    def test_exactly_the_counted_ones_are_cancelled(self) -> None:
+        watched = Watched()
+        watched.look(counters(100, in_flight=3), failovers=7)
+        step = watched.look(counters(105), failovers=9)
+        assert (step.true, step.cancelled) == (3, 2)
+
+    def test_a_count_that_runs_ahead_waits_for_its_completions(self) -> None:
+        watched = Watched()
+        watched.look(counters(100, in_flight=2), failovers=0)
+        watched.look(counters(100, in_flight=2), failovers=2)
+        step = watched.look(counters(102), failovers=2)
+        assert (step.true, step.cancelled) == (0, 2)
+
+    def test_a_count_that_root_set_to_zero_counts_from_there(self) -> None:
+        watched = Watched()
+        watched.look(counters(100, in_flight=1), failovers=50)
+        step = watched.look(counters(101), failovers=1)
+        assert (step.true, step.cancelled) == (0, 1)
+
+    def test_completions_after_a_long_time_are_not_charged_with_an_old_count(self) -> None:
+        watched = Watched()
+        watched.look(counters(100, in_flight=1), failovers=0)
+        watched.look(counters(100, in_flight=1), failovers=1)
+        for _ in range(12):
+            watched.look(counters(100, in_flight=1), failovers=1)
+        assert watched.look(counters(101), failovers=1).true == 1
+
+
+class TestTheWait:
+    def test_of_a_lone_request_is_what_the_time_fields_grew_by(self, watched: Watched) -> None:
+        watched.look(counters(101, in_flight=1, read_ms=10))
+        for _ in range(30):
+            watched.look(counters(101, in_flight=1, read_ms=10))
+        step = watched.look(counters(102, read_ms=3060, sectors=808), state="resetting")
+        assert step.wait == pytest.approx(3.05, abs=0.001)
+
+    def test_is_never_longer_than_requests_can_have_been_out(self, watched: Watched) -> None:
+        watched.look(counters(100, in_flight=1))
+        step = watched.look(counters(101, read_ms=999_999))
+        assert step.wait is not None
+        assert 0 <= step.wait <= 2 * POLL + 0.001
+
+    def test_lies_beyond_the_mean_where_requests_were_issued_at_different_times(
+        self, watched: Watched
+    ) -> None:
+        watched.look(counters(100, in_flight=1))  # issued between 10.1 and 10.2
+        for _ in range(20):
+            watched.look(counters(100, in_flight=1))
+        watched.look(counters(100, in_flight=2))  # two seconds later another
+        step = watched.look(counters(102, read_ms=2300), state="resetting")
+        assert step.wait is not None
+        assert 2.05 < step.wait < 2.35
+
+
+class TestRequestsInFlight:
+    def test_stand_still_from_when_they_were_first_seen(self, watched: Watched) -> None:
+        watched.look(counters(100, in_flight=2))
+        since = watched.progress.stalled_since
+        for _ in range(5):
+            watched.look(counters(100, in_flight=2))
+        assert watched.progress.stalled_since == since
+        assert since is not None
+        assert watched.now - since == pytest.approx(0.55)
+
+    def test_do_not_stand_still_when_others_end(self, watched: Watched) -> None:
+        for reads in range(101, 130):
+            watched.look(counters(reads, in_flight=1, read_ms=(reads - 100) * 90))
+        since = watched.progress.stalled_since
+        assert since is not None
+        assert watched.now - since <= POLL
+
+    def test_that_are_none_cannot_stand_still(self, watched: Watched) -> None:
+        watched.look(counters(100, in_flight=2))
+        watched.look(counters(102))
+        assert watched.progress.stalled_since is None
+
+
+class TestADisk:
+    def test_that_cannot_be_read_for_some_polls_says_nothing_and_loses_nothing(
+        self, watched: Watched
+    ) -> None:
+        assert watched.look(None).true == 0
+        assert watched.look(None).true == 0
+        assert watched.look(counters(109)).true == 9
+
+    def test_whose_counters_fell_begins_anew(self, watched: Watched) -> None:
+        step = watched.look(counters(5))
+        assert (step.true, step.cancelled) == (0, 0)
+        assert watched.look(counters(6)).true == 1
+
+    def test_with_another_name_begins_anew(self, watched: Watched) -> None:
+        assert watched.look(counters(500), disk="nvme0c3n1").true == 0
+
+    def test_that_vanishes_takes_its_requests_with_it(self, watched: Watched) -> None:
+        watched.look(counters(100, in_flight=4))
+        step = watched.progress.vanish(watched.now, watched.now + POLL)
+        assert (step.cancelled, step.lost, step.gone) == (4, True, True)
+        assert watched.progress.in_flight == 0
+
+    def test_that_comes_back_with_its_old_counts_does_not_count_them_again(
+        self, watched: Watched
+    ) -> None:
+        watched.progress.vanish(watched.now, watched.now + POLL)
+        assert watched.look(counters(100)).true == 0
+
+
+def test_leaving_and_entering_the_usable_set_is_told_once(watched: Watched) -> None:
+    told = [watched.look(counters(100), state=s) for s in ("resetting", "connecting", "live")]
+    assert [(step.lost, step.returned) for step in told] == [
+        (True, False),
+        (False, False),
+        (False, True),
+    ]
