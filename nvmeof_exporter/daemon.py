@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import structlog
@@ -96,7 +97,7 @@ def serve(config: Config) -> int:
     )
     server = WebServer(application, listeners, config.web_max_requests)
     keeper.start()
-    with _Signals() as signals:
+    with closing(_Signals()) as signals:
         poller.watch(
             signals.wake, signals.dispatcher(poller.stop, _Reloader(config, poller, published))
         )
@@ -193,17 +194,15 @@ class _Signals:
 
     def __init__(self) -> None:
         self.wake, self._sender = socket.socketpair()
-        self.wake.setblocking(False)
-        self._sender.setblocking(False)
-
-    def __enter__(self) -> _Signals:
+        for end in (self.wake, self._sender):
+            end.settimeout(0.0)
         self._previous = [signal.signal(number, _ignore) for number in self._WATCHED]
         self._previous_wakeup = signal.set_wakeup_fd(
             self._sender.fileno(), warn_on_full_buffer=False
         )
-        return self
 
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Give the signals back to those who had them."""
         signal.set_wakeup_fd(self._previous_wakeup)
         for number, handler in zip(self._WATCHED, self._previous, strict=True):
             signal.signal(number, handler)

@@ -44,11 +44,11 @@ _KEPT_DEVICES = 4096
 #: about by then is not going to be counted.
 _LONGEST_KEPT_SECONDS = 3600.0
 
+#: A failed connect is told twice, by the transport and as a failed attempt: the latter counts.
 _ERRORS = {
     EventKind.KEEP_ALIVE_FAILED: "keep_alive",
     EventKind.IO_TIMEOUT: "io_timeout",
     EventKind.TRANSPORT_ERROR: "transport",
-    EventKind.CONNECT_FAILED: "connect",
     EventKind.RECONNECT_FAILED: "connect",
     EventKind.ANA_TIMEOUT: "ana",
     EventKind.REMOVING: "removed",

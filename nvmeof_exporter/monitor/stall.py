@@ -178,6 +178,14 @@ class NamespaceProgress:
             self.wanted_since = self._start = self.last_true
         return pause
 
+    @property
+    def _tells_requeued(self) -> bool:
+        """Whether the kernel counts what finds no usable path, so that nothing need be guessed.
+
+        The kernel log tells as well, but one rate limit holds for all heads of the node.
+        """
+        return self._requeued is not None
+
     def _start_no_sooner_than(self, requeued_at: float | None, *, dates: bool = True) -> None:
         """Let the kernel log date the start: nothing waited before it was turned away.
 
@@ -196,7 +204,8 @@ class NamespaceProgress:
     def _given_up_only(self, step: NamespaceStep) -> bool:
         """Whether requests were given up, or have no path any more, and none was done since."""
         given_up = {key for key, s in step.paths.items() if s.cancelled}
-        if self._nothing_usable() and any(s.lost for s in step.paths.values()):
+        lost = self._nothing_usable() and any(s.lost for s in step.paths.values())
+        if lost and not self._tells_requeued:
             # I/O flowed until the last path was lost: whoever wanted it wants more.
             return True
         return bool(given_up) and all(key in given_up for key, s in step.paths.items() if s.true)
@@ -269,6 +278,8 @@ class NamespaceProgress:
             if s.cancelled:
                 return True
             progress = self.paths.get(key)
+            if self._tells_requeued:
+                continue
             if s.lost and progress is not None and progress.last_ended is not None:
                 recent = before - progress.last_ended < _EARLY_CANCEL_SECONDS
                 others_idle = not any(p.usable for k, p in self.paths.items() if k != key)

@@ -17,6 +17,9 @@ __all__ = ["PathHistory", "Transition"]
 #: What a path that is gone counts as.
 MISSING = "missing"
 
+#: Causes of which the kernel writes several lines for one and the same loss.
+_ONCE_PER_OUTAGE = frozenset({"keep_alive", "removed"})
+
 #: A new cntlid or a grown counter this soon (seconds) after a change of state
 #: belongs to that change: identities are read again every few seconds only.
 _SETTLED_SECONDS = 6.0
@@ -69,6 +72,7 @@ class PathHistory:
         "_reset_count",
         "_resets_seen",
         "_resets_told",
+        "_told_once",
         "_told_to_go",
         "ana",
         "ana_transitions",
@@ -95,6 +99,7 @@ class PathHistory:
         self.left_on_purpose = False
         self._in_trouble = self.state != "live"
         self._told_to_go = False
+        self._told_once: set[str] = set()
         self._attempts_heard = 0
         self._attempts_told = 0
         self._reconnects = 0
@@ -166,8 +171,12 @@ class PathHistory:
         elif event.kind is EventKind.REMOVING and not self._in_trouble:
             self._told_to_go = self.state in {"live", "deleting"}
         cause = error_cause(event.kind)
-        if cause is not None:
+        if cause is not None and cause not in self._told_once:
             self.errors[cause] = self.errors.get(cause, 0) + 1
+            if cause in _ONCE_PER_OUTAGE:
+                self._told_once.add(cause)
+        if event.kind in _RECOVERED:
+            self._told_once.clear()
         if event.kind in {EventKind.RECONNECT_FAILED, EventKind.RECONNECTED}:
             self._attempts_heard += 1
 
@@ -194,6 +203,7 @@ class PathHistory:
         gives up was connecting before, or the log told of its trouble.
         """
         if state == "live":
+            self._told_once.clear()
             self._in_trouble = self._told_to_go = False
         elif state == "deleting" and old == "live" and not self._in_trouble:
             self._told_to_go = True

@@ -239,6 +239,10 @@ class Attribute(Generic[T]):
         """Give the descriptor back."""
         self._close_descriptor()
 
+    def __del__(self) -> None:
+        # Whatever becomes of its owner, a descriptor never outlives its attribute.
+        self._close_descriptor()
+
     def _decoded(self, raw: bytes) -> T:
         if len(raw) > _PAGE:
             raise ValueError(f"longer than the {_PAGE} bytes of an attribute")

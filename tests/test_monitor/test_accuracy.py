@@ -285,6 +285,20 @@ class TestNothingIsReported:
         self.nothing(watched)
 
 
+    def test_of_an_application_that_had_ended_just_before_the_last_path_was_lost(self) -> None:
+        """From 7.2 the kernel counts what finds no path: nothing was turned away here."""
+        watched = Watched(Setting("7.3", "numa", Load(2, 50.0)))
+        (namespace,) = watched.node.subsystems[0].namespaces
+        watched.run(2)
+        watched.node.set_load(namespace, None)
+        watched.node.advance(0.05)
+        for path in watched.paths:
+            watched.node.set_ana(path, 1, "inaccessible")
+        watched.run(10)
+        assert watched.monitor.namespaces[namespace.subsystem.nqn, "1"].stalled == 0
+        assert watched.told("I/O paused") == []
+
+
 def test_a_device_whose_every_request_takes_longer_than_the_threshold_really_pauses() -> None:
     watched = Watched(Setting("7.3", "numa", Load(1, None, service_seconds=1.0)))
     watched.run(20)

@@ -200,7 +200,6 @@ class TestAna:
         (EventKind.KEEP_ALIVE_FAILED, "keep_alive"),
         (EventKind.IO_TIMEOUT, "io_timeout"),
         (EventKind.TRANSPORT_ERROR, "transport"),
-        (EventKind.CONNECT_FAILED, "connect"),
         (EventKind.RECONNECT_FAILED, "connect"),
         (EventKind.ANA_TIMEOUT, "ana"),
         (EventKind.REMOVING, "removed"),
@@ -216,6 +215,26 @@ def test_what_the_kernel_logs_of_a_controller_counts_as_an_error_of_its_path(
     history.wait(0.2)
     assert history.path().errors == {cause: 1}
     assert history.path(1).errors == {}
+
+
+def test_one_loss_of_the_keep_alive_is_one_error_however_many_lines_tell_of_it() -> None:
+    history = History()
+    for kind in (EventKind.KEEP_ALIVE_FAILED, EventKind.ERROR_RECOVERY) * 2:
+        history.say(kind, "nvme0")
+    history.wait(0.2)
+    assert history.path().errors == {"keep_alive": 1}
+    history.say(EventKind.RECONNECTED, "nvme0")
+    history.say(EventKind.KEEP_ALIVE_FAILED, "nvme0")
+    history.wait(0.2)
+    assert history.path().errors == {"keep_alive": 2}
+
+
+def test_a_failed_connect_that_is_told_twice_is_one_error() -> None:
+    history = History()
+    history.say(EventKind.CONNECT_FAILED, "nvme0")
+    history.say(EventKind.RECONNECT_FAILED, "nvme0")
+    history.wait(0.2)
+    assert history.path().errors == {"connect": 1}
 
 
 def test_what_is_logged_of_a_controller_nobody_knows_is_nobodys() -> None:

@@ -3,7 +3,6 @@ from __future__ import annotations
 import errno
 import os
 import resource
-import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -304,25 +303,30 @@ class TestDescriptors:
         source = NvmeSource(reader, node.sysfs)
         source.poll(0.0, 0.0)
         before = (open_descriptors(), reader.kept)
-        template = tmp_path / "template"
-        shutil.copytree(node.place("nvme2"), template, symlinks=True)
-        link = node.place("nvme-subsys1") / "nvme2"
-        place = node.place("nvme2")
+        links = [node.root / "class/nvme/nvme2", node.place("nvme-subsys1") / "nvme2"]
+        targets = [link.readlink() for link in links]
         for time in range(1000):
-            # Renamed, not removed: the new device is another directory for certain.
-            place.rename(tmp_path / "gone")
-            target = link.readlink()
-            link.unlink()
+            for link in links:
+                link.unlink()
             source.rescan()
-            source.poll(time + 0.3, 0.0)
-            shutil.copytree(template, place, symlinks=True)
-            shutil.rmtree(tmp_path / "gone")
-            link.symlink_to(target)
+            assert len(source.poll(time + 0.3, 0.0).subsystems[0].controllers) == 1
+            for link, target in zip(links, targets, strict=True):
+                link.symlink_to(target)
             source.rescan()
-            source.poll(time + 0.6, 0.0)
+            assert len(source.poll(time + 0.6, 0.0).subsystems[0].controllers) == 2
         assert (open_descriptors(), reader.kept) == before
         source.close()
         assert reader.kept == 0
+
+    def test_an_attribute_that_nobody_closed_takes_its_descriptor_along(
+        self, reader: FaultyReader, file: Path
+    ) -> None:
+        before = open_descriptors()
+        attribute = reader.attribute(str(file), decode.counter)
+        attribute.refresh()
+        assert open_descriptors() == before + 1
+        del attribute
+        assert (open_descriptors(), reader.kept) == (before, 0)
 
     def test_the_limit_is_raised_as_far_as_allowed(self) -> None:
         before = resource.getrlimit(resource.RLIMIT_NOFILE)
