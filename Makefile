@@ -31,11 +31,12 @@ lint: $(VENV)/.dev ## formatting, linter, types
 
 .PHONY: check
 check: lint ## lint and the fast tests, in less than two minutes
-	$(PYTHON) -m pytest -m 'not kernel and not prometheus' $(PYTEST_ARGS)
+	$(PYTHON) -m pytest -n auto -m 'not kernel and not prometheus' $(PYTEST_ARGS)
 
 .PHONY: test
 test: deps lint ## everything, also on stock kernels in QEMU and with a real Prometheus
-	$(PYTHON) -m pytest $(PYTEST_ARGS)
+	$(PYTHON) -m pytest -n auto -m 'not kernel' $(PYTEST_ARGS)
+	$(PYTHON) -m pytest -m kernel $(PYTEST_ARGS)
 
 .PHONY: bench
 bench: $(VENV)/.dev ## the measurements of tests/bench, where there are any

@@ -18,6 +18,7 @@ from nvmeof_exporter.monitor.records import NamespaceRecord, SubsystemRecord
 from nvmeof_exporter.monitor.redundancy import (
     CONDITIONS,
     LEVELS,
+    can_tell,
     condition_counts,
     usable_paths,
     worst_level,
@@ -217,7 +218,7 @@ def _namespace(sheet: _Sheet, namespace: Namespace, record: NamespaceRecord | No
         sheet.add("nvmeof_namespace_info", (*key, device, namespace.wwid), 1)
     if namespace.size_bytes is not None:
         sheet.add("nvmeof_namespace_size_bytes", key, namespace.size_bytes)
-    if not namespace.paths or any(path.known for path in namespace.paths):
+    if can_tell(namespace):
         counts = condition_counts(namespace)
         for condition in CONDITIONS:
             sheet.add("nvmeof_namespace_paths", (*key, condition), counts[condition])

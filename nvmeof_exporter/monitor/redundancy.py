@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CONDITIONS",
     "LEVELS",
+    "can_tell",
     "condition_counts",
     "conditions",
     "level",
@@ -50,6 +51,16 @@ def _condition(path: NamespacePath, *, some_usable: bool) -> str:
     if some_usable and path.controller.state == "live" and path.ana_state == "inaccessible":
         return "standby"
     return "unusable"
+
+
+def can_tell(namespace: Namespace) -> bool:
+    """Whether enough could be read to say if the namespace can be reached.
+
+    With no usable path among those that could be read, one that could not may
+    be the one that carries the I/O.
+    """
+    paths = namespace.paths
+    return any(path.usable for path in paths) or all(path.known for path in paths)
 
 
 def condition_counts(namespace: Namespace) -> dict[str, int]:
@@ -105,6 +116,7 @@ def worst_level(
 
     """
     levels: list[str] = []
+    untold = False
     own = list(subsystems)
     if not own and complete:
         return None
@@ -112,7 +124,8 @@ def worst_level(
         if not subsystem.multipath:
             continue
         for namespace in subsystem.namespaces:
-            if not any(path.known for path in namespace.paths) and namespace.paths:
+            if not can_tell(namespace):
+                untold = True
                 continue
             names = [path.controller.name for path in namespace.paths]
             found = conditions(namespace)
@@ -124,7 +137,7 @@ def worst_level(
             levels.append(level(usable, found.count("standby"), complete=complete and not down))
     if levels:
         return max(levels, key=LEVELS.index)
-    if any(not subsystem.multipath for subsystem in own):
+    if untold or any(not subsystem.multipath for subsystem in own):
         return None
     # No namespace anywhere: the controllers alone tell.
     controllers = [c for subsystem in own for c in subsystem.controllers]

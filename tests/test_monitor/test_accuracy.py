@@ -284,7 +284,6 @@ class TestNothingIsReported:
         watched.run(6)
         self.nothing(watched)
 
-
     def test_of_an_application_that_had_ended_just_before_the_last_path_was_lost(self) -> None:
         """From 7.2 the kernel counts what finds no path: nothing was turned away here."""
         watched = Watched(Setting("7.3", "numa", Load(2, 50.0)))

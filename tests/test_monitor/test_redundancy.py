@@ -137,6 +137,10 @@ class TestTheLevelOfASubsystem:
         unread = namespace(path(0, None, None), nsid="2")
         assert redundancy(namespace(path(0), path(1)), unread) == "redundant"
 
+    def test_is_not_told_where_the_only_path_that_may_be_usable_could_not_be_read(self) -> None:
+        assert redundancy(namespace(path(0, "connecting"), path(1, None, None))) is None
+        assert redundancy(namespace(path(0), path(1, None, None))) == "at-risk"
+
     def test_without_namespaces_is_that_of_its_controllers(self) -> None:
         controllers = tuple(path(number).controller for number in range(2))
         bare = Subsystem("nvme-subsys0", "nqn.x", controllers=controllers)
