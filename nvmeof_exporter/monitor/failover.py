@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from nvmeof_exporter.monitor.stall import first_by_pace
+from nvmeof_exporter.monitor.stall import first_done
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping
@@ -200,13 +200,14 @@ class FailoverTracker:
         elif part.given_up is not None and others:
             part.returned = False
             given_up = part.given_up
-            ends = [
-                _elsewhere(part, step, view.progress.paths.get(path), before, now)
-                if given_up_now
-                else first_by_pace(step.true, view.step.pace, before, now)
-                for path, step in others
-            ]
-            part.end = max(min(ends), part.start or 0.0)
+            if given_up_now:
+                end = min(
+                    _elsewhere(part, step, view.progress.paths.get(path), before, now)
+                    for path, step in others
+                )
+            else:
+                end = first_done(view.step, view.progress.sent_on_at(given_up), before, now)
+            part.end = max(end, part.start or 0.0)
             part.start = given_up if part.start is None else part.start
             if given_up_now and own is not None and part.end >= before:
                 _shorten(part, view.step, own, now - before)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from nvmeof_exporter.model import Namespace, PathId
 
-__all__ = ["NamespaceProgress", "NamespaceStep", "Pause", "first_by_pace"]
+__all__ = ["NamespaceProgress", "NamespaceStep", "Pause", "first_done"]
 
 #: Requests given up by a lost path are re-sent at once when another is usable.
 #: When none shows up in flight within this time (seconds), nobody wants them any more.
@@ -97,6 +97,13 @@ class NamespaceProgress:
     def waiting_since(self) -> float | None:
         """Since when wanted I/O has made no progress (monotonic seconds)."""
         return self._start if self.wanted else None
+
+    def sent_on_at(self, given_up: float | None) -> float | None:
+        """Return ``given_up`` if another path was usable then, so that requests went on at once."""
+        since = self._usable_since
+        return (
+            given_up if given_up is not None and since is not None and since <= given_up else None
+        )
 
     def stalled_for(self, now: float) -> float:
         """Seconds that wanted I/O has made no progress; 0 when none is wanted."""
@@ -240,7 +247,7 @@ class NamespaceProgress:
                 start = middle - only.wait
                 others = [p.last_true for k, p in self.paths.items() if k != key and p.last_true]
                 return middle, max([start, *others])
-        return first_by_pace(step.true, step.pace, before, now), None
+        return first_done(step, self.sent_on_at(self.parked_since), before, now), None
 
     def _wait(self, step: NamespaceStep, before: float, now: float, *, requeued: bool) -> None:
         """Nothing completed: find out whether somebody waits, and since when."""
@@ -335,15 +342,21 @@ class NamespaceProgress:
         return Pause(start, max(end, start), outcome)
 
 
-def first_by_pace(true: int, pace: float, before: float, now: float) -> float:
-    """Date the first of an interval's completions, from how many it held.
+def first_done(step: NamespaceStep, resent_at: float | None, before: float, now: float) -> float:
+    """Date the first true completion of an interval, from how many it held.
 
-    ``pace`` is in completions per second, 0 when not known. More than fit at
-    that pace came all at once, at a time nobody knows: the middle then.
+    More than fit at the usual pace came all at once, at a time nobody knows:
+    the middle then. ``resent_at`` is when the requests were sent on over these
+    paths, None when that is not known: the first of them cannot have taken
+    longer than all of them together.
     """
-    if pace and now - true / pace > before:
-        return now - true / pace
-    return (before + now) / 2
+    first = (before + now) / 2
+    if step.pace and now - step.true / step.pace > before:
+        first = now - step.true / step.pace
+    if resent_at is None:
+        return first
+    took = min(s.latency * s.true for s in step.paths.values() if s.true)
+    return max(before, min(first, resent_at + took))
 
 
 def _growth(before: int | None, now: int | None) -> tuple[int, int | None]:
