@@ -91,10 +91,14 @@ class Failback:
 
 @dataclass(slots=True)
 class _Part:
-    """One namespace's share: when its I/O on the lost path last moved, was given up, went on."""
+    """One namespace's share: when its I/O on the lost path last moved, was given up, went on.
+
+    ``cancelled``: how many requests were given up then.
+    """
 
     start: float | None
     given_up: float | None = None
+    cancelled: int = 0
     end: float | None = None
     returned: bool = False
 
@@ -206,7 +210,8 @@ class FailoverTracker:
                     for path, step in others
                 )
             else:
-                end = first_done(view.step, view.progress.sent_on_at(given_up), before, now)
+                sent_on = view.progress.sent_on_at(given_up)
+                end = first_done(view.step, sent_on, part.cancelled, before, now)
             part.end = max(end, part.start or 0.0)
             part.start = given_up if part.start is None else part.start
             if given_up_now and own is not None and part.end >= before:
@@ -228,6 +233,7 @@ class FailoverTracker:
             part.start = start if part.given_up is None else min(start, part.start or start)
         if part.given_up is None and (progress is None or progress.in_flight == 0):
             part.given_up = own.ended
+            part.cancelled = own.cancelled
 
     def _close(self, namespaces: Mapping[str, NamespaceView], now: float) -> Failover | None:
         record = self._open

@@ -76,6 +76,7 @@ class NamespaceProgress:
         self.parked_since: float | None = None
         self._start: float | None = None
         self._start_is_exact = False
+        self._parked = 0
         self._usable_since: float | None = None
         self._seen: Namespace | None = None
         self._pace = 0.0
@@ -247,7 +248,8 @@ class NamespaceProgress:
                 start = middle - only.wait
                 others = [p.last_true for k, p in self.paths.items() if k != key and p.last_true]
                 return middle, max([start, *others])
-        return first_done(step, self.sent_on_at(self.parked_since), before, now), None
+        sent_on = self.sent_on_at(self.parked_since)
+        return first_done(step, sent_on, self._parked, before, now), None
 
     def _wait(self, step: NamespaceStep, before: float, now: float, *, requeued: bool) -> None:
         """Nothing completed: find out whether somebody waits, and since when."""
@@ -256,6 +258,7 @@ class NamespaceProgress:
         if self._given_up(step, before) or requeued:
             if self.parked_since is None:
                 self.parked_since = middle
+                self._parked = sum(s.cancelled for s in step.paths.values())
             self._date_start(step, now - before)
         elif self.parked_since is not None and not in_flight and self._nobody_waits(now):
             self.parked_since = None
@@ -342,13 +345,15 @@ class NamespaceProgress:
         return Pause(start, max(end, start), outcome)
 
 
-def first_done(step: NamespaceStep, resent_at: float | None, before: float, now: float) -> float:
+def first_done(
+    step: NamespaceStep, resent_at: float | None, resent: int, before: float, now: float
+) -> float:
     """Date the first true completion of an interval, from how many it held.
 
     More than fit at the usual pace came all at once, at a time nobody knows:
-    the middle then. ``resent_at`` is when the requests were sent on over these
-    paths, None when that is not known: the first of them cannot have taken
-    longer than all of them together.
+    the middle then. ``resent_at`` is when ``resent`` requests were sent on over
+    these paths, None when that is not known: the first of them cannot have taken
+    longer than their share of what all that ended took together.
     """
     first = (before + now) / 2
     if step.pace and now - step.true / step.pace > before:
@@ -356,7 +361,7 @@ def first_done(step: NamespaceStep, resent_at: float | None, before: float, now:
     if resent_at is None:
         return first
     took = min(s.latency * s.true for s in step.paths.values() if s.true)
-    return max(before, min(first, resent_at + took))
+    return max(before, min(first, resent_at + took / max(resent, 1)))
 
 
 def _growth(before: int | None, now: int | None) -> tuple[int, int | None]:

@@ -159,11 +159,14 @@ def active_controller_is_removed_by_ctrl_loss_tmo(run: Measurement) -> None:
 
 @measured(
     REGISTRY.scenario,
-    Expected(failovers=0, pause_is_logged=False),
+    Expected(failovers=None, causes=("transport",), pause_is_logged=False),
     FabricSettings(options=ConnectOptions(ctrl_loss=2)),
 )
 def every_controller_is_removed_by_ctrl_loss_tmo(run: Measurement) -> None:
-    """I/O waits until the last controller is removed and then fails: no failover."""
+    """I/O waits until the last controller is removed and then fails.
+
+    The ports close one after the other: for a moment I/O may go over the second.
+    """
     run.fabric.close_port(1, 2)
     run.fabric.await_gone(1, 2)
     run.await_load_ended(30)

@@ -125,8 +125,19 @@ def _nvme_cli(scrape: Scrape, nqn: str, listed: list[dict[str, str]]) -> list[st
         ours = (info["transport"], info["traddr"], info["trsvcid"], *state)
         if ours != theirs:
             wrong.append(f"nvme-cli says {theirs}, the exporter {ours}")
-    named = {labels["controller"] for labels, _ in scrape.matching("nvmeof_path_info", nqn=nqn)}
-    unlisted = named - {path["Name"] for path in listed}
+    # nvme-cli leaves out a controller that is not live now and then; the kernel's files,
+    # which are compared as well, decide whether it is there.
+    live = {
+        labels["path"]
+        for labels, value in scrape.matching("nvmeof_path_state", nqn=nqn, state="live")
+        if value
+    }
+    must_be_listed = {
+        labels["controller"]
+        for labels, _ in scrape.matching("nvmeof_path_info", nqn=nqn)
+        if labels["path"] in live
+    }
+    unlisted = must_be_listed - {path["Name"] for path in listed}
     return wrong + [f"the exporter has {name}, nvme-cli does not" for name in sorted(unlisted)]
 
 
