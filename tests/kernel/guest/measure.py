@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tests.kernel.guest.fabric import FabricSettings
 from tests.kernel.guest.load import Load, LoadSettings, as_json
 from tests.kernel.guest.logs import say
+from tests.kernel.guest.verdict import distance
 from tests.kernel.guest.waiting import await_
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Expected", "Measurement", "measured"]
 
+_FAR_SECONDS = 0.05
 _FLOWING = 40  # requests that no cancellation and no left-over can explain
 
 
@@ -164,14 +166,32 @@ def measured(
             settings = fabric or FabricSettings()
             if settings.iopolicy not in lab.iopolicies:
                 return {"unsupported": settings.iopolicy}
-            with Measurement(lab, inject.__name__, settings, load or LoadSettings()) as run:
-                inject(run)
-            return {**run.record, "expected": asdict(expected)}
+
+            def once() -> dict[str, Any]:
+                with Measurement(lab, inject.__name__, settings, load or LoadSettings()) as run:
+                    inject(run)
+                return run.record
+
+            return {**_steady(once, expected), "expected": asdict(expected)}
 
         registry(scenario)
         return scenario
 
     return decorate
+
+
+def _steady(once: Callable[[], dict[str, Any]], expected: Expected) -> dict[str, Any]:
+    """Measure once, and twice more when that is far off: the median of the three is the result.
+
+    An emulated machine on a busy host may stop for longer than what is measured.
+    What is wrong with the exporter, and not with the moment, is wrong twice.
+    """
+    records = [once()]
+    if expected.pause_is_logged and distance(records[0]) > _FAR_SECONDS:
+        say(f"off by {distance(records[0]):.3f} s: measured twice more")
+        records += [once(), once()]
+    chosen = sorted(records, key=distance)[len(records) // 2]
+    return {**chosen, "distances": [distance(record) for record in records]}
 
 
 def _told(scrape: Scrape, nqn: str) -> dict[str, Any]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tests.kernel.guest.verdict import reported_seconds
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -33,17 +35,14 @@ class Row:
 
 
 def row(result: Result) -> Row:
-    """The row of ``result``: the newest failover, or where none was counted, the stalls."""
+    """The row of ``result``."""
     told: dict[str, Any] = result.found["exporter"]
     failovers = told["failovers"]
-    reported = told["last_duration"] if failovers else None
-    if reported is None and told["stalls"]["count"]:
-        reported = told["stalls"]["sum"]
     return Row(
         kernel=result.kernel,
         fault=result.name,
         fio_s=result.found["slow_requests"][0]["seconds"],
-        reported_s=reported,
+        reported_s=reported_seconds(result.found),
         failovers=sum(entry["count"] for entry in failovers),
         causes=tuple(sorted(entry["cause"] for entry in failovers)),
         lost_paths=tuple(sorted(entry["path"] for entry in failovers)),
