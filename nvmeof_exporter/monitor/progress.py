@@ -48,9 +48,10 @@ class Step:
     ``true`` and ``cancelled`` are completions. ``wait`` (seconds) is how long
     the oldest request that ended had been outstanding, None when that is not
     known or nothing had stood still. ``ended`` is when they ended (monotonic
-    seconds, the middle of the interval), ``latency`` the mean of those ended.
-    ``lost`` and ``returned``: left or entered the usable set. ``last_true`` is
-    when a request last truly completed here, as known before this interval.
+    seconds; the middle of the interval where nothing tells better),
+    ``latency`` the mean of those ended. ``lost`` and ``returned``: left or
+    entered the usable set. ``last_true`` is when a request last truly completed
+    here, as known before this interval.
     """
 
     true: int = 0
@@ -133,6 +134,7 @@ class PathProgress:
         "_carry",
         "_carry_until",
         "_failovers",
+        "_giving_up",
         "_groups",
         "_instance",
         "_io",
@@ -153,6 +155,7 @@ class PathProgress:
         self._failovers: int | None = None
         self._carry = 0
         self._carry_until = 0.0
+        self._giving_up = False
         self._groups: list[_Group] = []
         self._rate = 0.0
         self._latency = 0.0
@@ -211,8 +214,9 @@ class PathProgress:
         )
         step.true = ended - step.cancelled
         if ended:
+            step.ended = self._ended_at(step, new.in_flight, before, now)
             step.latency = waited / ended
-            step.wait = self._wait_of_the_oldest(ended, waited, before, now)
+            step.wait = self._wait_of_the_oldest(ended, waited, step.ended, before, now)
         self._account(step, ended, new.in_flight, before, now)
         return step
 
@@ -291,8 +295,21 @@ class PathProgress:
             return min(change.ended, self.in_flight)
         return change.ended
 
+    def _ended_at(self, step: Step, left: int, before: float, now: float) -> float:
+        """Date the end of the requests; ``left`` are in flight still.
+
+        A lost path gives all of them up at one stroke: a poll that saw a part
+        of them gone and a part not yet dates it, for the poll after it as well.
+        """
+        was_giving_up, self._giving_up = self._giving_up, step.cancelled > 0 and not self.usable
+        if was_giving_up and step.cancelled:
+            return before
+        if self._giving_up and left:
+            return now
+        return (before + now) / 2
+
     def _wait_of_the_oldest(
-        self, ended: int, waited: float, before: float, now: float
+        self, ended: int, waited: float, end: float, before: float, now: float
     ) -> float | None:
         """Estimate how long the oldest of the ended requests had waited.
 
@@ -302,7 +319,6 @@ class PathProgress:
         """
         if not self._groups:
             return None
-        end = (before + now) / 2
         oldest = self._groups[0]
         outstanding = sum(group.count for group in self._groups)
         if ended < outstanding:

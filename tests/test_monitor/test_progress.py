@@ -143,6 +143,20 @@ class TestTheWait:
         assert step.wait is not None
         assert 2.05 < step.wait < 2.35
 
+    def test_of_requests_given_up_across_two_polls_ends_at_the_poll_between(
+        self, watched: Watched
+    ) -> None:
+        watched.look(counters(100, in_flight=4))
+        for _ in range(20):
+            watched.look(counters(100, in_flight=4))
+        first = watched.look(
+            counters(102, in_flight=2, sectors=800, read_ms=4000), state="resetting"
+        )
+        between = watched.now
+        second = watched.look(counters(104, sectors=800, read_ms=8000), state="resetting")
+        assert (first.cancelled, second.cancelled) == (2, 2)
+        assert first.ended == second.ended == between
+
 
 class TestRequestsInFlight:
     def test_stand_still_from_when_they_were_first_seen(self, watched: Watched) -> None:
