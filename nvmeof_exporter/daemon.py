@@ -71,7 +71,8 @@ def serve(config: Config) -> int:
     _log.info("starting", version=__version__, sysfs=config.path_sysfs)
     reader = Reader(_tell_unreadable)
     source = NvmeSource(reader, config.path_sysfs, pcie=config.collector_pcie)
-    if not os.path.isdir(f"{config.path_sysfs}/class/nvme"):
+    classes = ("nvme", "nvme-subsystem")
+    if not any(os.path.isdir(f"{config.path_sysfs}/class/{name}") for name in classes):
         _log.warning("no NVMe devices: the kernel shows no NVMe class", sysfs=config.path_sysfs)
     keeper = MemoryKeeper(config.path_state)
     event_sources, unavailable = _open_event_sources(config)
@@ -107,6 +108,8 @@ def serve(config: Config) -> int:
         finally:
             _log.info("stopping")
             server.stop()
+            with published.write() as state:
+                keeper.synchronize(state.monitor.expectations)
             keeper.stop()
             for event_source in event_sources:
                 event_source.close()

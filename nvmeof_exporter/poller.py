@@ -170,6 +170,9 @@ class Poller:
                 else self._config.poll_interval
             )
             state.snapshot = snapshot
+            if state.monitor.expectations.changed:
+                # At once: a path seen for a second only must be missed after a restart.
+                self._keeper.synchronize(state.monitor.expectations)
             state.poll_interval = self._interval
             nvme = state.collectors["nvme"]
             nvme.seconds, nvme.errors = read_seconds, self._reader.errors

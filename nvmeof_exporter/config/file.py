@@ -6,7 +6,8 @@ line, and a scalar's text goes to the same parser as a flag's.
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
+import stat
 from typing import TYPE_CHECKING, NamedTuple
 
 import yaml
@@ -111,10 +112,17 @@ class FileNode(NamedTuple):
         return quoted(str(self.node.value))
 
 
+def _open_without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
 def read_file(path: str) -> FileContents:
     """Read and decode a configuration file. Raises ConfigError with file, line and reason."""
     try:
-        with Path(path).open("rb") as file:
+        # Not blocking: what is opened may be a pipe that nobody writes to.
+        with open(path, "rb", opener=_open_without_waiting) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise ConfigError(f"{path}: is no regular file")
             data = file.read(_LARGEST_FILE + 1)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None

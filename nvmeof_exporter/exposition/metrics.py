@@ -137,7 +137,8 @@ _STATE = (
     Metric(
         "nvmeof_subsystem_paths_usable",
         "gauge",
-        "Paths that can carry I/O for every namespace they hold.",
+        "Paths that can carry I/O for every namespace they hold. 0 is usual where each path serves"
+        " some namespaces only (ANA): whether one can be reached, nvmeof_namespace_paths tells.",
         ("nqn",),
     ),
     Metric(

@@ -32,7 +32,7 @@ __all__ = ["WebServer"]
 
 _SERVER_NAME = "nvmeof-exporter"
 
-_MOST_THREADS = 10
+_MOST_THREADS = 64
 #: Threads beyond the renderings allowed: for the answers that say "too many" and for probes.
 _SPARE_THREADS = 2
 

@@ -176,6 +176,9 @@ class FailoverTracker:
         if not carried and not step.in_flight_before:
             # At most a request sent on from another path was turned away here.
             return
+        if not any(other != path for other in view.step.paths):
+            # There is nowhere to fail over to: a pause and an outage.
+            return
         if self._open is None:
             self._open = _Open(path, now, step.ended, timed=active)
         elif self._open.path != path:
@@ -199,7 +202,8 @@ class FailoverTracker:
             part.given_up = now
         others = [(p, s) for p, s in view.step.paths.items() if p != record.path and s.true]
         on_it_again = own is not None and own.true and progress is not None and progress.usable
-        if on_it_again and not others:
+        if on_it_again:
+            # With others usable all the time, one of them would have come first.
             part.returned = True
         elif part.given_up is not None and others:
             part.returned = False

@@ -146,6 +146,7 @@ class PathProgress:
         "in_flight",
         "last_ended",
         "last_true",
+        "unread_since",
         "usable",
     )
 
@@ -156,6 +157,7 @@ class PathProgress:
         self._carry = 0
         self._carry_until = 0.0
         self._giving_up = False
+        self.unread_since: float | None = None
         self._groups: list[_Group] = []
         self._rate = 0.0
         self._latency = 0.0
@@ -170,6 +172,8 @@ class PathProgress:
     @property
     def stalled_since(self) -> float | None:
         """Since when those in flight make no progress; None without any in flight."""
+        if self.unread_since is not None:
+            return None
         if not self._groups or not self.in_flight:
             return None
         return max(self._groups[0].middle, self.last_ended or 0.0)
@@ -201,7 +205,9 @@ class PathProgress:
         instance = f"{path.controller.name}/{path.disk}"
         new, old = path.io, self._io
         if new is None:
+            self.unread_since = self.unread_since if self.unread_since is not None else before
             return step
+        self.unread_since = None
         fresh = old is None or instance != self._instance or new.completed < old.completed
         self._instance, self._io = instance, new
         if fresh or old is None:
@@ -217,6 +223,10 @@ class PathProgress:
             step.ended = self._ended_at(step, new.in_flight, before, now)
             step.latency = waited / ended
             step.wait = self._wait_of_the_oldest(ended, waited, step.ended, before, now)
+        elif new.in_flight < self.in_flight and not self.usable:
+            # Given up without being counted anywhere: on no path any more, and not done.
+            step.cancelled = self.in_flight - new.in_flight
+            step.wait = max(step.ended - self._groups[0].middle, 0.0) if self._groups else None
         self._account(step, ended, new.in_flight, before, now)
         return step
 

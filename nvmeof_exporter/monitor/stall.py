@@ -22,6 +22,10 @@ _PARKED_GRACE_SECONDS = 0.5
 #: this shortly (seconds) before a path left the usable set may have been cancellations.
 _EARLY_CANCEL_SECONDS = 0.3
 
+#: A path whose counters cannot be read for longer than this (seconds) may be the one
+#: that I/O moves on: nothing is said of pauses then.
+_BLIND_SECONDS = 1.0
+
 #: Weight of the newest interval in the running mean of completions per second.
 _PACE_WEIGHT = 0.2
 
@@ -144,6 +148,11 @@ class NamespaceProgress:
             )
         for key in [key for key in self.paths if key not in step.paths]:
             step.paths[key] = self.paths.pop(key).vanish(before, now)
+        if any(
+            p.unread_since is not None and now - p.unread_since > _BLIND_SECONDS
+            for p in self.paths.values()
+        ):
+            return self._see_nothing(step)
         if self._nothing_usable():
             self._usable_since = None
         elif self._usable_since is None:
@@ -168,6 +177,13 @@ class NamespaceProgress:
     def vanish(self, now: float) -> Pause | None:
         """Take it that the namespace is gone; returns the pause that this ended."""
         return self._end(now, "gone")
+
+    def _see_nothing(self, step: NamespaceStep) -> NamespaceStep:
+        """Give up what was known of a pause: whether I/O moves cannot be told meanwhile."""
+        if self.parked_since is None:
+            self.wanted_since = self._start = None
+            self._start_is_exact = False
+        return step
 
     def _resume(
         self, step: NamespaceStep, before: float, now: float, *, requeued: bool

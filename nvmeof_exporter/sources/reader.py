@@ -226,6 +226,11 @@ class Attribute(Generic[T]):
         try:
             value = self._decoded(raw)
         except ValueError as error:
+            if self._descriptor >= 0 and not os.fstat(self._descriptor).st_nlink:
+                # A file of a tree that is no real /sys, unlinked while it was read.
+                self.gone = True
+                self._close_descriptor()
+                return self._set(None, None)
             self._reader.failed(self.path, str(error), kind="content")
             # Remember the bytes nevertheless: the same nonsense is not decoded ten times a second.
             return self._set(raw, None)

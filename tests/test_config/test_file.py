@@ -1,9 +1,18 @@
-"""What a good configuration file may hold."""
+"""What a good configuration file may hold, and what is no file to read."""
 
 from __future__ import annotations
 
-from nvmeof_exporter.config.file import parse_file
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from nvmeof_exporter.config.errors import ConfigError
+from nvmeof_exporter.config.file import parse_file, read_file
 from nvmeof_exporter.config.model import ExpectedSubsystem
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_keys_are_nested_by_the_dots_of_the_option_names() -> None:
@@ -44,3 +53,10 @@ expected:
         ),
         ExpectedSubsystem(nqn="nqn.2014-08.org.example:archive", count=2),
     )
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "config.yaml"
+    os.mkfifo(pipe)
+    with pytest.raises(ConfigError, match=r"config\.yaml: is no regular file"):
+        read_file(str(pipe))

@@ -36,6 +36,16 @@ def test_a_path_that_is_gone_is_missing_after_a_restart(node: NodeFiles, tmp_pat
         assert (found[MISSING], found[EXPECTED]) == (1, 4)
 
 
+def test_what_was_seen_for_a_moment_only_is_remembered_all_the_same(
+    node: NodeFiles, tmp_path: Path
+) -> None:
+    state = tmp_path / "state"
+    slow = (*flags(node, state)[:2], "--poll.rescan-interval=60s")
+    with running(*slow) as exporter:
+        assert exporter.stop() == 0
+    assert PATH.split(":")[1] in (state / "paths.json").read_text()
+
+
 def test_a_forgotten_path_is_missing_no_more_while_running(node: NodeFiles, tmp_path: Path) -> None:
     state = tmp_path / "state"
     with running(*flags(node, state)) as exporter:

@@ -155,6 +155,26 @@ class TestNoFailover:
         assert history.record.durations.count == 0
         assert history.record.outages.count == 1
 
+    def test_is_in_progress_with_no_path_to_go_to(self) -> None:
+        history = History(paths=1)
+        history.flow(2, 0)
+        history.lose(0)
+        history.wait(3)
+        assert not history.record.in_progress
+
+    def test_is_losing_every_path_and_going_on_over_all_of_them(self) -> None:
+        history = History()
+        history.flow(2, 0, 1)
+        history.lose(0)
+        history.lose(1)
+        history.wait(3)
+        history.state(0, "live")
+        history.state(1, "live")
+        history.flow(2, 0, 1)
+        assert failovers(history) == []
+        assert history.record.failovers == {}
+        assert history.record.failbacks == {}
+
     def test_is_losing_every_path_and_coming_back_on_the_same(self) -> None:
         history = History()
         history.flow(2, 0)

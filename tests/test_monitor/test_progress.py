@@ -118,6 +118,14 @@ class TestWithTheKernelsCount:
         assert watched.look(counters(101), failovers=1).true == 1
 
 
+def test_requests_that_leave_a_lost_path_uncounted_were_given_up(watched: Watched) -> None:
+    for _ in range(10):
+        watched.look(counters(100, in_flight=32))
+    step = watched.look(counters(100), state="connecting")
+    assert (step.true, step.cancelled) == (0, 32)
+    assert step.wait == pytest.approx(1.0, abs=POLL)
+
+
 class TestTheWait:
     def test_of_a_lone_request_is_what_the_time_fields_grew_by(self, watched: Watched) -> None:
         watched.look(counters(101, in_flight=1, read_ms=10))

@@ -240,3 +240,18 @@ def test_a_stat_that_cannot_be_read_for_some_polls_is_no_pause() -> None:
     history.ports[0].readable = True
     history.flow(1, 0)
     assert seconds(history) == []
+
+
+def test_of_a_path_whose_stat_stays_unreadable_nothing_is_said() -> None:
+    """Requests were in flight when it last could be read; whether they move, nobody knows."""
+    history = History()
+    history.flow(1, 0)
+    history.issue(0)
+    history.wait(0.1)
+    history.ports[0].readable = False
+    history.flow(4, 0)
+    assert history.namespace().stalled == 0
+    assert not any(history.namespace().path_stalled.values())
+    history.ports[0].readable = True
+    history.flow(1, 0)
+    assert seconds(history) == []
