@@ -22,6 +22,11 @@ _PARKED_GRACE_SECONDS = 0.5
 #: this shortly (seconds) before a path left the usable set may have been cancellations.
 _EARLY_CANCEL_SECONDS = 0.3
 
+#: A controller that is deleted while its path is silent (``deleting (no IO)``) loses its
+#: disks at once and its requests only with the I/O time-out, 30 s by default. As long,
+#: and as long again, the head's in-flight count is believed; some kernels leak it.
+_ORPHANED_SECONDS = 60.0
+
 #: A path whose counters cannot be read for longer than this (seconds) may be the one
 #: that I/O moves on: nothing is said of pauses then.
 _BLIND_SECONDS = 1.0
@@ -81,6 +86,8 @@ class NamespaceProgress:
         self._start: float | None = None
         self._start_is_exact = False
         self._parked = 0
+        self._on_head_only = False
+        self._orphaned_until = 0.0
         self._usable_since: float | None = None
         self._seen: Namespace | None = None
         self._pace = 0.0
@@ -148,6 +155,9 @@ class NamespaceProgress:
             )
         for key in [key for key in self.paths if key not in step.paths]:
             step.paths[key] = self.paths.pop(key).vanish(before, now)
+            if step.paths[key].cancelled:
+                self._orphaned_until = now + _ORPHANED_SECONDS
+        self._on_head_only = _on_head_only(namespace)
         if any(
             p.unread_since is not None and now - p.unread_since > _BLIND_SECONDS
             for p in self.paths.values()
@@ -350,6 +360,9 @@ class NamespaceProgress:
         """Whether requests given up would have been sent on long ago, were there any."""
         if self._usable_since is None or self.parked_since is None:
             return False
+        if self._on_head_only and now < self._orphaned_until:
+            # A controller that is stuck while it is deleted keeps its requests.
+            return False
         return now - max(self._usable_since, self.parked_since) > _PARKED_GRACE_SECONDS
 
     def _end(self, end: float, outcome: str) -> Pause | None:
@@ -359,6 +372,14 @@ class NamespaceProgress:
         if start is None or wanted is None:
             return None
         return Pause(start, max(end, start), outcome)
+
+
+def _on_head_only(namespace: Namespace) -> bool:
+    """Whether the head has requests in flight that are on none of its paths."""
+    if namespace.io is None:
+        return False
+    on_paths = sum(path.io.in_flight for path in namespace.paths if path.io is not None)
+    return namespace.io.in_flight > on_paths
 
 
 def first_done(

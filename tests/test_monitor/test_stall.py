@@ -255,3 +255,35 @@ def test_of_a_path_whose_stat_stays_unreadable_nothing_is_said() -> None:
     history.ports[0].readable = True
     history.flow(1, 0)
     assert seconds(history) == []
+
+
+class TestRequestsOfAControllerStuckInDeleting:
+    """Its disks are gone, its requests are not: only the head still shows them."""
+
+    def stuck(self) -> History:
+        history = History()
+        history.head_io = IoCounters(*[0] * 11)._replace(reads=500)
+        history.flow(1.03, 0)
+        history.head_io = history.head_io._replace(in_flight=1)
+        history.wait(2)
+        history.state(0, "deleting (no IO)")
+        history.leave(0)
+        return history
+
+    def test_go_on_waiting(self) -> None:
+        history = self.stuck()
+        history.wait(10)
+        assert history.namespace().stalled == pytest.approx(12, abs=0.2)
+        history.flow(1, 1)
+        assert seconds(history) == [pytest.approx(12, abs=0.2)]
+
+    def test_wait_no_more_once_the_head_has_none(self) -> None:
+        history = self.stuck()
+        history.head_io = IoCounters(*[0] * 11)._replace(reads=500)
+        history.wait(3)
+        assert history.namespace().stalled == 0
+
+    def test_are_not_believed_for_ever_since_some_kernels_leak_the_count(self) -> None:
+        history = self.stuck()
+        history.wait(70)
+        assert history.namespace().stalled == 0
