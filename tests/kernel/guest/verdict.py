@@ -8,11 +8,19 @@ __all__ = ["distance", "reported_seconds"]
 
 
 def reported_seconds(record: dict[str, Any]) -> float | None:
-    """The pause that was reported: the newest failover, or where none was counted, the stalls."""
+    """The pause that was reported: the newest failover or the stalls, whichever was longer.
+
+    I/O may fail over within milliseconds and then stand still for seconds, when
+    the second path is lost as well: fio's worst request felt the stall.
+    Of several namespaces' stalls, which one fault caused, it is their mean.
+    """
     told = record["exporter"]
+    found = []
     if told["failovers"] and told["last_duration"] is not None:
-        return float(told["last_duration"])
-    return float(told["stalls"]["sum"]) if told["stalls"]["count"] else None
+        found.append(float(told["last_duration"]))
+    if told["stalls"]["count"]:
+        found.append(told["stalls"]["sum"] / told["stalls"]["count"])
+    return max(found, default=None)
 
 
 def distance(record: dict[str, Any]) -> float:
