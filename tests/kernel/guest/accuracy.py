@@ -75,7 +75,7 @@ def black_hole_of_the_active_path(run: Measurement) -> None:
     REGISTRY.scenario,
     Expected(causes=("keep_alive",)),
     FabricSettings(namespaces=4, options=_QUICK),
-    LoadSettings("randwrite", depth=32, think_ms=10),
+    LoadSettings("randwrite", depth=32, think_ms=60),  # as much as an emulated machine can bear
 )
 def black_hole_with_a_keep_alive_of_one_second(run: Measurement) -> None:
     """The same with the shortest timer, four namespaces and many writes in flight."""
