@@ -1,11 +1,8 @@
 from __future__ import annotations
 
-import ctypes
 import socket
 import struct
-import subprocess
 import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,26 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nvmeof_exporter.model import Event, EventKind
-from nvmeof_exporter.sources import netlink
+from nvmeof_exporter.sources import netlink, rtnetlink
 from nvmeof_exporter.sources.events import SourceFailed, SourceUnavailable
-from nvmeof_exporter.sources.netlink import LinkMessage, Links, parse
-from tests.test_sources.privileges import CAP_NET_ADMIN, CAP_SYS_ADMIN, has_capabilities
+from nvmeof_exporter.sources.netlink import Links
+from nvmeof_exporter.sources.rtnetlink import LinkMessage, parse_links
+from tests.test_sources.network_namespaces import Namespace, needs_privileges
 from tests.test_sources.waiting import events_until, is_readable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import TypeVar
-
-    T = TypeVar("T")
+    from collections.abc import Iterator
 
 RTM_NEWLINK, RTM_DELLINK, RTM_NEWADDR = 16, 17, 20
-UP, CARRIER = 0x1, 0x10000
-CLONE_NEWNET = 0x40000000
-
-needs_privileges = pytest.mark.skipif(
-    not has_capabilities(CAP_NET_ADMIN, CAP_SYS_ADMIN),
-    reason="makes interfaces in a network namespace of its own (CAP_SYS_ADMIN, CAP_NET_ADMIN)",
-)
+UP, LOOPBACK, CARRIER = 0x1, 0x8, 0x10000
 
 
 def link_message(
@@ -42,71 +31,62 @@ def link_message(
     flags: int = UP | CARRIER,
     kind: int = RTM_NEWLINK,
     family: int = socket.AF_UNSPEC,
+    more: bytes = b"",
 ) -> bytes:
     padded = name.encode() + b"\0"
     mtu = struct.pack("=HHI", 8, 4, 1500)
     attribute = struct.pack("=HH", 4 + len(padded), 3) + padded
     attribute += b"\0" * (-len(attribute) % 4)
-    body = struct.pack("=BxHiII", family, 1, ifindex, flags, 0) + mtu + attribute
+    body = struct.pack("=BxHiII", family, 1, ifindex, flags, 0) + mtu + attribute + more
     return struct.pack("=IHHII", 16 + len(body), kind, 0, 0, 0) + body
 
 
 class TestALinkMessage:
     def test_tells_name_and_carrier(self) -> None:
-        assert list(parse(link_message())) == [LinkMessage(2, "eth0", carrier=True, present=True)]
+        assert list(parse_links(link_message())) == [
+            LinkMessage(2, "eth0", carrier=True, present=True)
+        ]
 
     @pytest.mark.parametrize("flags", [0, UP, CARRIER])
     def test_needs_both_administrator_and_cable_for_a_carrier(self, flags: int) -> None:
-        assert [link.carrier for link in parse(link_message(flags=flags))] == [False]
+        assert [link.carrier for link in parse_links(link_message(flags=flags))] == [False]
 
     def test_of_a_removed_interface_has_no_carrier_whatever_its_flags(self) -> None:
-        assert list(parse(link_message(kind=RTM_DELLINK))) == [
+        assert list(parse_links(link_message(kind=RTM_DELLINK))) == [
             LinkMessage(2, "eth0", carrier=False, present=False)
         ]
 
     def test_of_the_bridge_family_says_nothing_of_the_interface(self) -> None:
-        assert not list(parse(link_message(kind=RTM_DELLINK, family=socket.AF_BRIDGE)))
+        assert not list(parse_links(link_message(kind=RTM_DELLINK, family=socket.AF_BRIDGE)))
+
+    @pytest.mark.parametrize("nested", [0, 0x8000])
+    def test_tells_the_kind_and_what_the_interface_belongs_to(self, nested: int) -> None:
+        kind = struct.pack("=HH4s", 8, 1, b"vrf\0")
+        more = struct.pack("=HHI", 8, 10, 7) + struct.pack("=HH", 4 + len(kind), 18 | nested) + kind
+        (told,) = parse_links(link_message("blue", more=more))
+        assert (told.kind, told.master) == ("vrf", 7)
+
+    def test_of_loopback_says_so_by_its_flags(self) -> None:
+        (told,) = parse_links(link_message("lo", flags=UP | CARRIER | LOOPBACK))
+        assert told.kind == "loopback"
 
     def test_of_another_kind_is_skipped_and_the_next_one_read(self) -> None:
         datagram = link_message(kind=RTM_NEWADDR) + link_message("eth1", ifindex=3)
-        assert [link.name for link in parse(datagram)] == ["eth1"]
+        assert [link.name for link in parse_links(datagram)] == ["eth1"]
 
     @given(st.binary(max_size=300))
     def test_may_be_any_bytes(self, datagram: bytes) -> None:
-        assert len(list(parse(datagram))) <= len(datagram) // 16
+        assert len(list(parse_links(datagram))) <= len(datagram) // 16
 
     @given(st.integers(0, 200), st.integers(0, 255))
     def test_may_have_any_byte_replaced(self, position: int, value: int) -> None:
         damaged = bytearray(link_message() + link_message("eth1"))
         damaged[position % len(damaged)] = value
-        assert len(list(parse(bytes(damaged)))) <= 2
+        assert len(list(parse_links(bytes(damaged)))) <= 2
 
     @given(st.integers(0, 200))
     def test_may_be_cut_short_anywhere(self, length: int) -> None:
-        assert len(list(parse(link_message()[:length]))) <= 1
-
-
-class Namespace:
-    """A network namespace that ends with the thread living in it."""
-
-    def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(1, initializer=self._enter)
-
-    @staticmethod
-    def _enter() -> None:
-        libc = ctypes.CDLL(None, use_errno=True)
-        if libc.unshare(CLONE_NEWNET):
-            raise OSError(ctypes.get_errno(), "unshare")
-
-    def call(self, function: Callable[..., T], *arguments: object) -> T:
-        return self._thread.submit(function, *arguments).result()
-
-    def ip(self, *lines: str) -> None:
-        batch = "\n".join(lines)
-        self.call(lambda: subprocess.run(["ip", "-batch", "-"], input=batch, text=True, check=True))
-
-    def close(self) -> None:
-        self._thread.shutdown()
+        assert len(list(parse_links(link_message()[:length]))) <= 1
 
 
 @pytest.fixture
@@ -138,12 +118,12 @@ def changes(namespace: Namespace, links: Links, count: int) -> list[tuple[EventK
 @needs_privileges
 class TestRealInterfaces:
     def test_what_is_up_at_the_start_is_known_and_makes_no_event(self, links: Links) -> None:
-        assert links.carrier("here") is True
-        assert links.carrier("lo") is False
+        assert links.table().carrier("here") is True
+        assert links.table().carrier("lo") is False
         assert links.read() == []
 
     def test_an_unknown_interface_is_neither_up_nor_down(self, links: Links) -> None:
-        assert links.carrier("eth99") is None
+        assert links.table().carrier("eth99") is None
 
     def test_a_pulled_cable_is_told_at_once_and_once(self, cable: Namespace, links: Links) -> None:
         before = time.monotonic()
@@ -155,7 +135,7 @@ class TestRealInterfaces:
         }
         assert all(event.source == "netlink" for event in events)
         assert all(before <= event.time <= time.monotonic() for event in events)
-        assert links.carrier("here") is False
+        assert links.table().carrier("here") is False
 
     def test_a_cable_put_back_is_told(self, cable: Namespace, links: Links) -> None:
         cable.ip("link set there down")
@@ -177,7 +157,7 @@ class TestRealInterfaces:
         # The messages of the removal itself may still be on their way.
         while is_readable(links, 0.2):
             assert links.read() == []
-        assert links.carrier("there") is None
+        assert links.table().carrier("there") is None
 
     def test_other_changes_make_no_event(self, cable: Namespace, links: Links) -> None:
         cable.ip(
@@ -189,12 +169,17 @@ class TestRealInterfaces:
     def test_a_renamed_interface_is_known_by_its_new_name(
         self, cable: Namespace, links: Links
     ) -> None:
-        cable.ip("link property add dev here altname spare", "link set here name storage0")
-        while links.carrier("storage0") is None:
+        # Older kernels rename an interface only while it is down.
+        cable.ip(
+            "link set here down",
+            "link property add dev here altname spare",
+            "link set here name storage0",
+            "link set storage0 up",
+        )
+        while not links.table().carrier("storage0"):
             assert is_readable(links, 5)
-            assert links.read() == []
-        assert links.carrier("storage0") is True
-        assert links.carrier("here") is None
+            cable.call(links.read)
+        assert links.table().carrier("here") is None
 
     def test_another_namespace_is_not_heard(self, cable: Namespace, links: Links) -> None:
         other = Namespace()
@@ -211,7 +196,7 @@ class TestRealInterfaces:
         told = changes(cable, links, 3)
         assert told[0] == (EventKind.LOST_EVENTS, "")
         assert (EventKind.CARRIER_LOST, "here") in told
-        assert links.carrier("here") is False
+        assert links.table().carrier("here") is False
 
     def test_what_was_queued_before_an_overrun_does_not_outlive_it(
         self, cable: Namespace, links: Links
@@ -222,7 +207,7 @@ class TestRealInterfaces:
         cable.ip("link set there up")
         while is_readable(links, 0.2):
             cable.call(links.read)
-        assert (links.carrier("here"), links.carrier("there")) == (True, True)
+        assert (links.table().carrier("here"), links.table().carrier("there")) == (True, True)
 
     def test_an_interface_that_went_during_an_overrun_is_gone(
         self, cable: Namespace, links: Links
@@ -231,7 +216,7 @@ class TestRealInterfaces:
         cable.ip(*["link set there mtu 1400", "link set there mtu 1500"] * 50)
         cable.ip("link delete there")
         assert (EventKind.CARRIER_LOST, "there") in changes(cable, links, 3)
-        assert links.carrier("there") is None
+        assert links.table().carrier("there") is None
 
     def test_many_changes_are_read_in_bounded_portions(
         self, cable: Namespace, links: Links, monkeypatch: pytest.MonkeyPatch
@@ -240,6 +225,52 @@ class TestRealInterfaces:
         cable.ip(*["link set there down", "link set there up"] * 10)
         told = changes(cable, links, 4)
         assert EventKind.LOST_EVENTS not in {kind for kind, _ in told}
+
+
+@needs_privileges
+class TestTheCountOfChanges:
+    """What a worker waits for, to look again at once."""
+
+    def counted(self, namespace: Namespace, links: Links, *lines: str) -> int:
+        """Count the changes that these commands make, up to a last change that ends them."""
+        before = links.changes
+        namespace.ip(*lines, "link add end type bridge")
+        while "end" not in links.table().carriers():
+            assert is_readable(links, 5)
+            namespace.call(links.read)
+        return links.changes - before - 1
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            "addr add 10.0.0.1/24 dev here",
+            "link set there down",
+            "link add mv0 link here type macvlan",
+        ],
+    )
+    def test_grows_with_what_matters(self, cable: Namespace, links: Links, change: str) -> None:
+        assert self.counted(cable, links, change) > 0
+
+    def test_grows_when_an_interface_joins_a_bridge(self, cable: Namespace, links: Links) -> None:
+        self.counted(cable, links)
+        before = links.changes
+        cable.ip("link set here master end")
+        while links.changes == before:
+            assert is_readable(links, 5)
+            cable.call(links.read)
+        assert links.table().carrier("here") is True
+
+    def test_does_not_grow_with_what_does_not(self, cable: Namespace, links: Links) -> None:
+        boring = ["link set here mtu 1400", "link set here promisc on", "link set here mtu 1500"]
+        assert self.counted(cable, links, *boring) == 0
+
+    def test_comes_after_the_table_that_shows_the_change(
+        self, cable: Namespace, links: Links
+    ) -> None:
+        shown = links.table()
+        self.counted(cable, links, "addr add 10.0.0.1/24 dev here")
+        assert shown.owner("10.0.0.1") == ""
+        assert links.table().owner("10.0.0.1") == "here"
 
 
 class FakeSocket:
@@ -264,7 +295,6 @@ def links_over(fake: FakeSocket, monkeypatch: pytest.MonkeyPatch) -> Links:
     links.close()
     monkeypatch.setattr(links, "_socket", fake)
     monkeypatch.setattr(links, "_links", {})
-    monkeypatch.setattr(links, "_indices", {})
     return links
 
 
@@ -275,7 +305,7 @@ class TestTheSocket:
         forged = (link_message("eth7"), 0, 4711)
         links = links_over(FakeSocket(forged, error=BlockingIOError()), monkeypatch)
         assert links.read() == []
-        assert links.carrier("eth7") is None
+        assert links.table().carrier("eth7") is None
 
     def test_a_name_that_moved_to_another_interface_follows_it(
         self, monkeypatch: pytest.MonkeyPatch
@@ -288,7 +318,7 @@ class TestTheSocket:
         ]
         links = links_over(FakeSocket(*swapped, error=BlockingIOError()), monkeypatch)
         assert links.read() == [Event(5.0, "netlink", EventKind.CARRIER_GAINED, "eth0")]
-        assert (links.carrier("eth0"), links.carrier("eth1")) == (False, True)
+        assert (links.table().carrier("eth0"), links.table().carrier("eth1")) == (False, True)
 
     def test_a_message_cut_short_counts_as_lost(self, monkeypatch: pytest.MonkeyPatch) -> None:
         cut = (link_message(), socket.MSG_TRUNC, 0)
@@ -308,7 +338,7 @@ class TestTheSocket:
         def refused() -> list[LinkMessage]:
             raise TimeoutError(110, "timed out")
 
-        monkeypatch.setattr(netlink, "_list_links", refused)
+        monkeypatch.setattr(rtnetlink, "list_links", refused)
         with pytest.raises(SourceFailed, match="cannot list interfaces"):
             links.read()
 
@@ -316,7 +346,7 @@ class TestTheSocket:
         def refused(*_: object) -> socket.socket:
             raise OSError(93, "Protocol not supported")
 
-        monkeypatch.setattr(netlink, "_open", refused)
+        monkeypatch.setattr(rtnetlink, "open_socket", refused)
         with pytest.raises(SourceUnavailable, match="Protocol not supported"):
             Links()
 
