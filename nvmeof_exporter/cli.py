@@ -36,7 +36,12 @@ EXIT_USAGE = 2
 _PROGRAM = "nvmeof-exporter"
 
 #: A demonstration is for the person at this machine and leaves no memory behind.
-_DEMO_DEFAULTS = {"web.listen-address": "127.0.0.1:10067", "path.state": ""}
+#: Nobody waits five seconds to see a port go down, and a make-believe card answers at once.
+_DEMO_DEFAULTS = {
+    "web.listen-address": "127.0.0.1:10067",
+    "path.state": "",
+    "poll.slow-interval": "1s",
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -113,6 +118,23 @@ def _forget(arguments: list[str]) -> int:
     return run(config, args.nqn, args.path)
 
 
+def _check(arguments: list[str]) -> int:
+    from nvmeof_exporter.check import add_arguments, refuse, run  # noqa: PLC0415
+
+    parser = FlagParser(
+        f"{_PROGRAM} check",
+        "Holds this node against a policy, as before a long training run: the settings of its "
+        "paths, redundancy, what they share. Exit status: 0 as wanted, 1 warning, 2 critical or "
+        "bad input, 3 nothing to judge.",
+    )
+    add_arguments(parser)
+    try:
+        args, config = _parse(parser, arguments)
+        return run(args, config)
+    except ConfigError as error:
+        return refuse(error, arguments)
+
+
 def _parse(
     parser: FlagParser, arguments: list[str], defaults: Mapping[str, str] | None = None
 ) -> tuple[argparse.Namespace, Config]:
@@ -131,4 +153,5 @@ _COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "serve": _serve,
     "demo": _demo,
     "forget": _forget,
+    "check": _check,
 }

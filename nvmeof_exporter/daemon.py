@@ -6,12 +6,13 @@ import os
 import signal
 import socket
 from contextlib import closing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import structlog
 
 from nvmeof_exporter import __version__
 from nvmeof_exporter.config import ConfigError, reload
+from nvmeof_exporter.config.options import OPTIONS
 from nvmeof_exporter.exposition.collector import StateCollector
 from nvmeof_exporter.exposition.listeners import open_listeners
 from nvmeof_exporter.exposition.published import CollectorStatus, Published, PublishedState
@@ -20,18 +21,22 @@ from nvmeof_exporter.exposition.web import Application
 from nvmeof_exporter.logs import configure as configure_logs
 from nvmeof_exporter.monitor.expectations import Expectation, Expectations
 from nvmeof_exporter.monitor.monitor import Monitor
+from nvmeof_exporter.policy import preset_policy
 from nvmeof_exporter.poller import Poller
 from nvmeof_exporter.remembering import MemoryKeeper
+from nvmeof_exporter.slow import SlowSources, open_sources
 from nvmeof_exporter.sources.events import SourceUnavailable
-from nvmeof_exporter.sources.interfaces import PathInterfaces
 from nvmeof_exporter.sources.netlink import Links
 from nvmeof_exporter.sources.nvme import NvmeSource
 from nvmeof_exporter.sources.reader import Reader, raise_descriptor_limit
+from nvmeof_exporter.worker import Worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from nvmeof_exporter.config import Config
+    from nvmeof_exporter.model import Controller
+    from nvmeof_exporter.slow import HeardLinks
     from nvmeof_exporter.sources.events import EventSource
 
 __all__ = ["serve"]
@@ -52,13 +57,25 @@ _FIXED = (
     "collector_netlink",
     "collector_kmsg",
     "collector_pcie",
+    "collector_rdma",
+    "collector_rdma_device_include",
+    "collector_rdma_device_exclude",
+    "collector_links",
+    "collector_lldp",
 )
 
+#: Of the descriptors of this process, one in so many is for the counters of RDMA ports.
+_COUNTERS_SHARE = 4
 
-def serve(config: Config) -> int:
+#: Descriptors left to sockets, logs and everything else.
+_RESERVED_DESCRIPTORS = 256
+
+
+def serve(config: Config, open_links: Callable[[], HeardLinks] = Links) -> int:
     """Run the exporter until SIGTERM or SIGINT. Returns the exit status.
 
-    Must run in the main thread, where signals arrive.
+    Must run in the main thread, where signals arrive. ``open_links`` opens what the
+    collector ``netlink`` hears: rtnetlink, or what stands for it beside another tree.
 
     Raises:
         ConfigError: something the configuration names cannot be used.
@@ -67,25 +84,31 @@ def serve(config: Config) -> int:
     if not os.path.isdir(config.path_sysfs):
         raise ConfigError(f"--path.sysfs: {config.path_sysfs!r} is no directory")
     listeners = open_listeners(config, os.environ)
-    raise_descriptor_limit()
+    descriptors = raise_descriptor_limit()
     _log.info("starting", version=__version__, sysfs=config.path_sysfs)
-    reader = Reader(_tell_unreadable)
+    for_counters = descriptors // _COUNTERS_SHARE
+    reader = Reader(_tell_unreadable, descriptors - for_counters - _RESERVED_DESCRIPTORS)
     source = NvmeSource(reader, config.path_sysfs, pcie=config.collector_pcie)
     classes = ("nvme", "nvme-subsystem")
     if not any(os.path.isdir(f"{config.path_sysfs}/class/{name}") for name in classes):
         _log.warning("no NVMe devices: the kernel shows no NVMe class", sysfs=config.path_sysfs)
     keeper = MemoryKeeper(config.path_state)
-    event_sources, unavailable = _open_event_sources(config)
-    netdev_of = PathInterfaces(_address_owner(event_sources))
+    event_sources, unavailable = _open_event_sources(config, open_links)
+    sources = open_sources(config, _heard_links(event_sources), _tell_unreadable, for_counters)
     monitor = Monitor(
         config.stall_threshold,
         Expectations(_expected(config), config.superseded_expiry, keeper.load()),
-        netdev_of,
+        sources.paths.netdev_of,
     )
     monitor.log_readable = any(s.name == "kmsg" for s in event_sources)
-    published = Published(PublishedState(monitor, config.poll_interval, netdev_of))
+    published = Published(PublishedState(monitor, config.poll_interval))
+    worker = Worker(config.poll_slow_interval, config.poll_slow_deadline)
+    slow = SlowSources(worker, sources, lambda: _controllers(published))
     poller = Poller(config, source, reader, published, event_sources, keeper)
+    poller.inform(slow)
     with published.write() as state:
+        state.surroundings = slow.surroundings
+        state.policy = config.policy or preset_policy()
         for name in unavailable:
             state.collectors[name] = CollectorStatus(success=False)
     application = Application(
@@ -100,7 +123,8 @@ def serve(config: Config) -> int:
     keeper.start()
     with closing(_Signals()) as signals:
         poller.watch(
-            signals.wake, signals.dispatcher(poller.stop, _Reloader(config, poller, published))
+            signals.wake,
+            signals.dispatcher(poller.stop, _Reloader(config, poller, published, worker)),
         )
         server.start()
         try:
@@ -108,6 +132,7 @@ def serve(config: Config) -> int:
         finally:
             _log.info("stopping")
             server.stop()
+            worker.stop()
             with published.write() as state:
                 keeper.synchronize(state.monitor.expectations)
             keeper.stop()
@@ -117,10 +142,17 @@ def serve(config: Config) -> int:
     return 0
 
 
-def _address_owner(sources: list[EventSource]) -> Callable[[str], str]:
-    """Return what names the interface of an address: rtnetlink, where it is heard."""
-    owners = [source.interface for source in sources if isinstance(source, Links)]
-    return owners[0] if owners else lambda _address: ""
+def _heard_links(sources: list[EventSource]) -> HeardLinks | None:
+    """Return rtnetlink, where it is heard."""
+    heard = (source for source in sources if source.name == Links.name)
+    return cast("HeardLinks | None", next(heard, None))
+
+
+def _controllers(published: Published) -> list[Controller]:
+    """List the paths of the newest snapshot; waits for nothing."""
+    snapshot = published.snapshot
+    subsystems = snapshot.subsystems if snapshot is not None else ()
+    return [controller for subsystem in subsystems for controller in subsystem.controllers]
 
 
 def _tell_unreadable(path: str, reason: str) -> None:
@@ -131,11 +163,13 @@ def _expected(config: Config) -> dict[str, Expectation]:
     return {e.nqn: Expectation(e.count, e.paths) for e in config.expected}
 
 
-def _open_event_sources(config: Config) -> tuple[list[EventSource], list[str]]:
+def _open_event_sources(
+    config: Config, open_links: Callable[[], HeardLinks]
+) -> tuple[list[EventSource], list[str]]:
     """Open the sources that are asked for; returns them and the names of those that cannot be."""
     makers: dict[str, Callable[[], EventSource]] = {
         "udev": _open_udev,
-        "netlink": Links,
+        "netlink": open_links,
         "kmsg": lambda: _open_kmsg(config.path_kmsg),
     }
     opened = []
@@ -166,10 +200,13 @@ def _open_kmsg(path: str) -> EventSource:
 class _Reloader:
     """Takes over a changed configuration; a bad one changes nothing."""
 
-    def __init__(self, config: Config, poller: Poller, published: Published) -> None:
+    def __init__(
+        self, config: Config, poller: Poller, published: Published, worker: Worker
+    ) -> None:
         self._config = config
         self._poller = poller
         self._published = published
+        self._worker = worker
 
     def __call__(self) -> None:
         try:
@@ -177,14 +214,20 @@ class _Reloader:
         except ConfigError as error:
             _log.error("configuration not reloaded, the old one stays", reason=str(error))
             return
-        fixed = [name for name in _FIXED if getattr(config, name) != getattr(self._config, name)]
+        fixed = [
+            option.name
+            for option in OPTIONS
+            if option.field in _FIXED
+            and getattr(config, option.field) != getattr(self._config, option.field)
+        ]
         if fixed:
-            names = ", ".join(name.replace("_", ".", 1).replace("_", "-") for name in fixed)
-            _log.warning("changed settings that need a restart", settings=names)
+            _log.warning("changed settings that need a restart", settings=", ".join(fixed))
         self._config = config
         configure_logs(config.log_level, config.log_format)
         self._poller.configure(config)
+        self._worker.configure(config.poll_slow_interval, config.poll_slow_deadline)
         with self._published.write() as state:
+            state.policy = config.policy or preset_policy()
             state.monitor.configure(config.stall_threshold)
             state.monitor.expectations.configure(_expected(config), config.superseded_expiry)
         _log.info("configuration reloaded", file=config.config_file)

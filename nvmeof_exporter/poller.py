@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from nvmeof_exporter.exposition.published import Published
     from nvmeof_exporter.model import Event, Snapshot
     from nvmeof_exporter.remembering import MemoryKeeper
+    from nvmeof_exporter.slow import SlowSources
     from nvmeof_exporter.sources.events import EventSource
     from nvmeof_exporter.sources.nvme import NvmeSource
     from nvmeof_exporter.sources.reader import Reader
@@ -95,6 +96,7 @@ class Poller:
         self._rescans: list[float] = []
         self._settings_wanted = False
         self._told_states: set[str] = set()
+        self._slow: SlowSources | None = None
         self._stopping = False
         for event_source in event_sources:
             self._selector.register(event_source.fileno(), selectors.EVENT_READ, event_source)
@@ -107,6 +109,10 @@ class Poller:
     def watch(self, wake: socket.socket, called: Callable[[], None]) -> None:
         """Call ``called`` in the loop's thread when ``wake`` becomes readable."""
         self._selector.register(wake, selectors.EVENT_READ, called)
+
+    def inform(self, slow: SlowSources) -> None:
+        """Let the slow sources know at once when paths or interfaces have changed."""
+        self._slow = slow
 
     def configure(self, config: Config) -> None:
         """Take over a new configuration; call it from the loop's thread."""
@@ -158,7 +164,7 @@ class Poller:
 
         """
         started = time.perf_counter()
-        self._rescan_when_due(now)
+        changed = self._rescan_when_due(now)
         snapshot = self._source.poll(time.monotonic(), time.time())
         events, self._events = self._events, []
         read_seconds = time.perf_counter() - started
@@ -177,7 +183,10 @@ class Poller:
             nvme = state.collectors["nvme"]
             nvme.seconds, nvme.errors = read_seconds, self._reader.errors
             state.poll_durations.observe(time.perf_counter() - started)
+        first = self._last_poll is None
         self._last_poll = snapshot.monotonic
+        if (first or changed) and self._slow is not None:
+            self._slow.wake()
         for occurrence in news:
             log = _log.warning if occurrence.severe else _log.info
             log(occurrence.kind, nqn=occurrence.nqn, **occurrence.fields)
@@ -203,6 +212,8 @@ class Poller:
         with self._published.write() as state:
             state.events[event_source.name] += len(heard)
             state.collectors[event_source.name].seconds = time.perf_counter() - started
+        if self._slow is not None:
+            self._slow.heed()
         kinds = {event.kind for event in heard}
         if kinds & _RESCAN_KINDS:
             self._expect_changes(time.monotonic())
@@ -225,7 +236,9 @@ class Poller:
         with self._published.write() as state:
             state.collectors[event_source.name].success = False
 
-    def _rescan_when_due(self, now: float) -> None:
+    def _rescan_when_due(self, now: float) -> bool:
+        """Bring the source up to date; returns whether there may be other paths now."""
+        changed = self._settings_wanted
         wanted = (
             now >= self._next_rescan
             or (
@@ -239,12 +252,15 @@ class Poller:
             self._rescans = [due for due in self._rescans if due > now]
             self._last_rescan = now
             self._next_rescan = now + self._config.poll_rescan_interval
-            if self._source.rescan() and not self._rescans:
-                self._expect_changes(now)
+            if self._source.rescan():
+                changed = True
+                if not self._rescans:
+                    self._expect_changes(now)
             self._between_rescans()
         if self._settings_wanted:
             self._settings_wanted = False
             self._source.refresh_settings()
+        return changed
 
     def _between_rescans(self) -> None:
         """Do what is worth doing every few seconds only."""

@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nvmeof_exporter.config.model import ExpectedSubsystem
+    from nvmeof_exporter.policy import Policy
 
 __all__ = ["FileContents", "FileNode", "parse_file", "read_file"]
 
 _LARGEST_FILE = 1 << 20
 
 _EXPECTED = "expected"
+_POLICY = "policy"
 _NULL_TAG = "tag:yaml.org,2002:null"
 
 _SECTIONS = {
@@ -34,14 +36,16 @@ _SECTIONS = {
     for end, letter in enumerate(option.name)
     if letter == "."
 }
-_KEYS = [option.name for option in OPTIONS if option.in_file] + [*sorted(_SECTIONS), _EXPECTED]
+_KEYS = [option.name for option in OPTIONS if option.in_file]
+_KEYS += [*sorted(_SECTIONS), _EXPECTED, _POLICY]
 
 
 class FileContents(NamedTuple):
-    """What a file sets: options by name, and the subsystems it expects."""
+    """What a file sets: options by name, the subsystems it expects, and the policy."""
 
     options: dict[str, Found]
     expected: tuple[ExpectedSubsystem, ...]
+    policy: Policy | None = None
 
 
 class FileNode(NamedTuple):
@@ -65,6 +69,11 @@ class FileNode(NamedTuple):
     def is_null(self) -> bool:
         """Whether nothing stands there."""
         return bool(self.node.tag == _NULL_TAG)
+
+    @property
+    def is_section(self) -> bool:
+        """Whether a mapping stands there, or nothing."""
+        return self.is_null or isinstance(self.node, yaml.MappingNode)
 
     def refuse(self, expected: str) -> ConfigError:
         """The error that says what stands there and what should."""
@@ -160,7 +169,11 @@ def _decode_section(section: FileNode, contents: FileContents) -> FileContents:
             from nvmeof_exporter.config.expected import decode_expected  # noqa: PLC0415
 
             contents = contents._replace(expected=decode_expected(value))
-        elif name in _SECTIONS:
+        elif name == _POLICY:
+            from nvmeof_exporter.policy.section import decode_policy  # noqa: PLC0415
+
+            contents = contents._replace(policy=decode_policy(value))
+        elif name in _SECTIONS and (name not in OPTIONS_BY_NAME or value.is_section):
             contents = _decode_section(value, contents)
         else:
             _decode_option(key, value, contents.options)

@@ -88,6 +88,25 @@ def _add_flag(group: argparse._ArgumentGroup, option: Option, default: str | Non
             help=f"{help_text} (default: {described})",
         )
         return
+    if option.kind.bare:
+        group.add_argument(
+            option.flag,
+            dest=option.field,
+            nargs="?",
+            const=option.kind.bare,
+            default=argparse.SUPPRESS,
+            metavar=option.kind.metavar,
+            help=f"{help_text} (default: {default})",
+        )
+        group.add_argument(
+            f"--no-{option.name}",
+            dest=option.field,
+            action="store_const",
+            const="off",
+            default=argparse.SUPPRESS,
+            help=f"The same as {option.variable}=off.",
+        )
+        return
     group.add_argument(
         option.flag,
         dest=option.field,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from nvmeof_exporter.config.model import ExpectedSubsystem
     from nvmeof_exporter.config.options import Option
+    from nvmeof_exporter.policy import Policy
 
 __all__ = ["load", "origin_of", "reload", "resolve"]
 
@@ -64,6 +65,7 @@ def resolve(origin: Origin) -> Config:
     """Find, decode and check every option. Raises ConfigError."""
     given = _given_outside_file(origin)
     expected: tuple[ExpectedSubsystem, ...] = ()
+    policy: Policy | None = None
     file_name = _value(OPTIONS_BY_NAME["config.file"], given, origin)
     if file_name:
         # YAML costs a fifth of the start: only who has a file pays for it.
@@ -71,11 +73,11 @@ def resolve(origin: Origin) -> Config:
 
         contents = read_file(str(file_name))
         given = {**contents.options, **given}
-        expected = contents.expected
+        expected, policy = contents.expected, contents.policy
     values: dict[str, Any] = {option.field: _value(option, given, origin) for option in OPTIONS}
     _fit_incident_interval(values, given)
     _keep_other_trees_apart(values, given, origin)
-    return Config(**values, expected=expected, origin=origin)
+    return Config(**values, expected=expected, policy=policy, origin=origin)
 
 
 def _given_outside_file(origin: Origin) -> dict[str, Found]:

@@ -6,17 +6,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Mapping
 
     from nvmeof_exporter.config.values import ListenAddress
+    from nvmeof_exporter.policy import Policy
 
 __all__ = ["THIS_MACHINE", "Config", "ExpectedSubsystem", "Origin"]
 
 #: The sysfs of this machine; any other tree is captured or make-believe.
 THIS_MACHINE = "/sys"
 
-#: Sources of live events; they describe this machine and no other tree.
-_EVENT_COLLECTORS = frozenset({"udev", "netlink", "kmsg"})
+#: What asks the kernel or a daemon; the answers describe this machine and no other tree.
+_LIVE_COLLECTORS = frozenset({"udev", "netlink", "kmsg", "lldp"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,8 @@ class Config:
     poll_interval: float
     poll_incident_interval: float
     poll_rescan_interval: float
+    poll_slow_interval: float
+    poll_slow_deadline: float
     stall_threshold: float
     superseded_expiry: float
 
@@ -77,24 +81,35 @@ class Config:
     collector_netlink: bool | None
     collector_kmsg: bool | None
     collector_pcie: bool
+    collector_rdma: bool
+    collector_rdma_device_include: re.Pattern[str] | None
+    collector_rdma_device_exclude: re.Pattern[str] | None
+    collector_links: str
+    collector_lldp: bool | None
     collector_process: bool
 
     log_level: str
     log_format: str
 
     expected: tuple[ExpectedSubsystem, ...] = ()
+    policy: Policy | None = None
     origin: Origin = field(default_factory=Origin, repr=False, compare=False)
 
     def collects(self, name: str) -> bool:
         """Whether the collector of that name runs.
 
-        Event sources run by default only beside this machine's own ``/sys``:
-        its events say nothing about a captured or make-believe tree. The
-        kernel log also needs a path to read from.
+        Event sources and lldpd's neighbours are heard by default only beside this
+        machine's own ``/sys``: they say nothing about a captured or make-believe
+        tree. The kernel log also needs a path to read from.
         """
         if name == "kmsg" and not self.path_kmsg:
             return False
-        asked: bool | None = getattr(self, f"collector_{name}")
-        if asked is None and name in _EVENT_COLLECTORS:
-            return self.path_sysfs == THIS_MACHINE
-        return bool(asked)
+        asked: bool | str | None = getattr(self, f"collector_{name}")
+        if asked is None and name in _LIVE_COLLECTORS:
+            return self.this_machine
+        return asked not in {None, False, "off"}
+
+    @property
+    def this_machine(self) -> bool:
+        """Whether the tree is this machine's own, so that the kernel may be asked about it."""
+        return self.path_sysfs == THIS_MACHINE

@@ -9,6 +9,8 @@ from nvmeof_exporter.config.values import (
     LISTEN_ADDRESS,
     OPTIONAL_PATH,
     PATH,
+    REGEX,
+    SCOPE,
     URL_PATH,
     WEB_CONFIG,
     Kind,
@@ -117,6 +119,19 @@ OPTIONS = (
         "How often the topology is looked up anew, in case an event was lost.",
     ),
     Option(
+        "poll.slow-interval",
+        duration("100ms", "1h"),
+        "5s",
+        "How often RDMA ports, links and what paths run over are read, beside the polls; "
+        "values older than three of it and the deadline are no longer told.",
+    ),
+    Option(
+        "poll.slow-deadline",
+        duration("10ms", "1m"),
+        "2s",
+        "How long one device may take for that before it counts as failed.",
+    ),
+    Option(
         "stall.threshold",
         duration("10ms", "1h"),
         "500ms",
@@ -132,6 +147,32 @@ OPTIONS = (
     Option("collector.netlink", FLAG, None, "Carrier of network interfaces."),
     Option("collector.kmsg", FLAG, None, "Causes from the kernel log."),
     Option("collector.pcie", FLAG, "false", "Local PCIe drives, too."),
+    Option("collector.rdma", FLAG, "true", "State and counters of RDMA ports."),
+    Option(
+        "collector.rdma.device-include",
+        REGEX,
+        "",
+        "Only RDMA devices whose whole name this matches; empty = every one.",
+    ),
+    Option(
+        "collector.rdma.device-exclude",
+        REGEX,
+        "",
+        "No RDMA devices whose whole name this matches: their state and counters are never read.",
+    ),
+    Option(
+        "collector.links",
+        SCOPE,
+        "paths",
+        "Carrier, speed and pause frames of network interfaces; paths: of those that carry a "
+        "path, and RDMA ports likewise; all: of every one.",
+    ),
+    Option(
+        "collector.lldp",
+        FLAG,
+        None,
+        "The switches that lldpd hears of, for what paths share.",
+    ),
     Option("collector.process", FLAG, "true", "The exporter's own process metrics."),
     Option(
         "log.level",
@@ -144,7 +185,12 @@ OPTIONS = (
 
 OPTIONS_BY_NAME = {option.name: option for option in OPTIONS}
 
-#: Names for ``--collector.NAME`` and ``--no-collector.NAME``.
+_COLLECTOR = "collector."
+
+#: Names for ``--collector.NAME`` and ``--no-collector.NAME``; what has a second dot is a detail.
 COLLECTORS = tuple(
-    option.name.partition(".")[2] for option in OPTIONS if option.name.startswith("collector.")
+    name
+    for option in OPTIONS
+    if option.name.startswith(_COLLECTOR)
+    and "." not in (name := option.name.removeprefix(_COLLECTOR))
 )

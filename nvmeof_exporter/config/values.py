@@ -21,6 +21,8 @@ __all__ = [
     "LISTEN_ADDRESS",
     "OPTIONAL_PATH",
     "PATH",
+    "REGEX",
+    "SCOPE",
     "URL_PATH",
     "WEB_CONFIG",
     "Kind",
@@ -63,10 +65,15 @@ T_co = TypeVar("T_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[T_co]):
-    """A kind of value: its name in the help and its parser."""
+    """A kind of value: its name in the help and its parser.
+
+    ``bare`` is what the flag without a value stands for, where it may stand so; there
+    is then ``--no-…``, too, which stands for ``off``.
+    """
 
     metavar: str
     parse: Callable[[str], T_co]
+    bare: str = ""
 
 
 class ListenAddress(NamedTuple):
@@ -163,6 +170,26 @@ def _parse_flag(text: str) -> bool:
     raise ValueError("true or false")
 
 
+def _parse_scope(text: str) -> str:
+    """``paths``, ``all`` or ``off``; a switch that is on means the first."""
+    if text.lower() in _FALSE:
+        return "off"
+    if text.lower() in _TRUE:
+        return "paths"
+    if text not in {"paths", "all"}:
+        raise ValueError("one of paths, all, off")
+    return text
+
+
+def _parse_regex(text: str) -> re.Pattern[str] | None:
+    """A regular expression that has to match the whole name; None for an empty text."""
+    try:
+        return re.compile(text) if text else None
+    except (re.error, OverflowError, RecursionError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ValueError(f"a regular expression ({reason})") from None
+
+
 def _parse_optional_path(text: str) -> str:
     """A path without trailing or doubled slashes; ``""`` stays empty and means off."""
     if "\0" in text:
@@ -195,5 +222,7 @@ FLAG = Kind("", _parse_flag)
 LISTEN_ADDRESS = Kind("ADDRESS", parse_listen_address)
 OPTIONAL_PATH = Kind("PATH", _parse_optional_path)
 PATH = Kind("PATH", _parse_path)
+REGEX = Kind("REGEX", _parse_regex)
+SCOPE = Kind("{paths,all}", _parse_scope, bare="paths")
 URL_PATH = Kind("URLPATH", _parse_url_path)
 WEB_CONFIG = Kind("PATH", _parse_web_config)

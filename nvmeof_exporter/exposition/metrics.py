@@ -6,24 +6,10 @@ from here, and tests, rules and dashboards are checked against it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from nvmeof_exporter.exposition.hardware_metrics import PORTS_AND_LINKS, SHARED_FATE
+from nvmeof_exporter.exposition.metric import Metric
 
 __all__ = ["METRICS", "SECTIONS", "Metric"]
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """One metric family.
-
-    ``kind`` is ``gauge``, ``counter``, ``histogram`` or ``info`` (a gauge that is always 1).
-    ``name`` is the sample's name: counters end in ``_total``, infos in ``_info``.
-    """
-
-    name: str
-    kind: str
-    help: str
-    labels: tuple[str, ...] = ()
-
 
 _PATH = ("nqn", "path")
 _NAMESPACE = ("nqn", "nsid")
@@ -74,7 +60,8 @@ _INVENTORY = (
     Metric(
         "nvmeof_path_info",
         "info",
-        "The controller behind a path, its addresses, and the port it uses.",
+        "The controller behind a path, its addresses, and what it uses, or last used: the"
+        " interface, and the RDMA port behind that (also of a TCP path).",
         (
             "nqn",
             "path",
@@ -307,6 +294,14 @@ _SETTINGS = (
         "Queues of the controller, the admin queue included.",
         _PATH,
     ),
+    Metric(
+        "nvmeof_policy_violation",
+        "gauge",
+        "1 while a setting violates a rule of the policy, 0 while it keeps it. path is empty for"
+        " rules about a whole subsystem, nqn as well for those about the host. No series where a"
+        " rule is off, does not apply or cannot be judged.",
+        ("nqn", "path", "rule"),
+    ),
 )
 
 _IO = (
@@ -334,19 +329,21 @@ _EXPORTER = (
     Metric(
         "nvmeof_exporter_collector_success",
         "gauge",
-        "Whether the source works (1) or failed (0); sources that are off have no series.",
+        "Whether the source works (1) or failed (0); sources that are off have no series. rdma,"
+        " links: 0 when one device gave no answer within --poll.slow-deadline; its values vanish"
+        " when older than three --poll.slow-interval and that.",
         ("collector",),
     ),
     Metric(
         "nvmeof_exporter_collector_duration_seconds",
         "gauge",
-        "Time that the source's newest reading took.",
+        "Time that the source's newest reading took; of rdma and links, summed over devices.",
         ("collector",),
     ),
     Metric(
         "nvmeof_exporter_read_errors_total",
         "counter",
-        "Reads that failed, each at the cost of one value.",
+        "Reads that failed, each at the cost of one value, and devices that gave no answer.",
         ("collector",),
     ),
     Metric(
@@ -370,6 +367,8 @@ SECTIONS: dict[str, tuple[Metric, ...]] = {
     "Failover and I/O pauses": _FAILOVER,
     "Settings": _SETTINGS,
     "I/O per path and per namespace": _IO,
+    "RDMA and links": PORTS_AND_LINKS,
+    "Shared fate": SHARED_FATE,
     "The exporter itself": _EXPORTER,
 }
 

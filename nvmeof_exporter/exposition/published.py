@@ -8,14 +8,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from nvmeof_exporter.monitor.histogram import POLL_BUCKETS, Histogram
+from nvmeof_exporter.policy import preset_policy
+from nvmeof_exporter.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from prometheus_client import Metric
 
-    from nvmeof_exporter.model import Controller, Snapshot
+    from nvmeof_exporter.model import Snapshot
     from nvmeof_exporter.monitor.monitor import Monitor
+    from nvmeof_exporter.policy import Policy
 
 __all__ = ["CollectorStatus", "Published", "PublishedState"]
 
@@ -31,11 +34,15 @@ class CollectorStatus:
 
 @dataclass(slots=True)
 class PublishedState:
-    """Everything a scrape tells. ``snapshot`` is None until the first poll is over."""
+    """Everything a scrape tells. ``snapshot`` is None until the first poll is over.
+
+    ``surroundings`` returns what is known of what paths run over, without waiting.
+    """
 
     monitor: Monitor
     poll_interval: float
-    netdev_of: Callable[[Controller], str]
+    surroundings: Callable[[], Surroundings] = Surroundings
+    policy: Policy = field(default_factory=preset_policy)
     snapshot: Snapshot | None = None
     poll_durations: Histogram = field(default_factory=lambda: Histogram(POLL_BUCKETS))
     overruns: int = 0
@@ -51,6 +58,11 @@ class Published:
     def __init__(self, state: PublishedState) -> None:
         self._state = state
         self._lock = threading.Lock()
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The newest snapshot, for who must not wait: it never changes."""
+        return self._state.snapshot
 
     @contextmanager
     def write(self) -> Iterator[PublishedState]:

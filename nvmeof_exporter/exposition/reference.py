@@ -26,6 +26,13 @@ devices of one ID).
 `#2`, `#3` where two controllers of one NQN have the same addresses. It is the
 same before and after a reconnect as a new controller instance.
 
+`device` and `port` are an RDMA device and its port (`""`: the device as a
+whole), `netdev` is a network interface. They are shown where they carry a path
+(an interface also where it is part of a bond, bridge or VLAN that does), with
+`--collector.links=all` every one of the node. What drivers and firmware are
+asked for is read every few seconds (`--poll.slow-interval`), everything else
+with every poll.
+
 The client library's `process_*` metrics of the exporter itself come with them
 (`--no-collector.process` leaves them out).
 """

@@ -114,8 +114,8 @@ def test_demo_gets_its_own_flags_and_a_configuration_that_stays_on_this_machine(
     ("argv", "line"),
     [
         (["serv"],
-         'unknown command "serv", expected one of serve, demo, forget; did you mean serve?'),
-        (["xyzzy"], 'unknown command "xyzzy", expected one of serve, demo, forget'),
+         'unknown command "serv", expected one of serve, demo, forget, check; did you mean serve?'),
+        (["xyzzy"], 'unknown command "xyzzy", expected one of serve, demo, forget, check'),
         (["serve", "twice"], 'unexpected argument "twice"'),
         (["--poll.intervall=1s"],
          'unknown flag "--poll.intervall"; did you mean --poll.interval?'),

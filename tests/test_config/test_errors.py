@@ -64,6 +64,16 @@ def _refusal(argv: list[str], environ: dict[str, str] | None = None) -> str:
             "this version has neither TLS nor authentication to offer",
         ),
         (["--path.sysfs="], '--path.sysfs: found "", expected a path'),
+        (["--collector.links=al"],
+         '--collector.links: found "al", expected one of paths, all, off'),
+        (["--collector.rdma.device-include=mlx5["],
+         '--collector.rdma.device-include: found "mlx5[", expected a regular expression '
+         "(unterminated character set at position 4)"),
+        (["--collector.rdma.device-exclude=*"],
+         '--collector.rdma.device-exclude: found "*", expected a regular expression '
+         "(nothing to repeat at position 0)"),
+        (["--poll.slow-deadline=0s"],
+         '--poll.slow-deadline: found "0s", expected a duration from 10ms to 1m'),
         (
             ["--log.level=loud"],
             '--log.level: found "loud", expected one of debug, info, warning, error',
@@ -127,6 +137,12 @@ def test_a_bad_variable_is_told_in_one_line(environ: dict[str, str], line: str) 
         ("poll: 1s\n", ':1: poll: found "1s", expected a mapping of settings'),
         ("poll: [1s]\n", ":1: poll: found a list, expected a mapping of settings"),
         ("- a\n", ":1: found a list, expected a mapping of settings"),
+        ("collector:\n  rdma: [x]\n", ":2: collector.rdma: found a list, expected one value"),
+        ("collector:\n  rdma: maybe\n",
+         ':2: collector.rdma: found "maybe", expected true or false'),
+        ("collector:\n  rdma:\n    device-include: '('\n",
+         ':3: collector.rdma.device-include: found "(", expected a regular expression '
+         "(missing ), unterminated subpattern at position 0)"),
         ("just text\n", ':1: found "just text", expected a mapping of settings'),
         ("web:\n  listen-address: []\n",
          ":2: web.listen-address: found an empty list, expected at least one value"),

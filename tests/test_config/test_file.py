@@ -28,6 +28,19 @@ def test_a_dotted_key_means_the_same_as_a_nested_one() -> None:
     assert set(contents.options) == {"poll.interval", "web.config.file"}
 
 
+def test_a_key_with_details_below_it_is_a_value_or_a_section() -> None:
+    for data, names in (
+        (b"collector: {rdma: false}", {"collector.rdma"}),
+        (b"collector: {rdma: {device-include: a}}", {"collector.rdma.device-include"}),
+        (
+            b"collector: {rdma: true, rdma.device-exclude: b}",
+            {"collector.rdma", "collector.rdma.device-exclude"},
+        ),
+        (b"collector: {rdma: }", set()),
+    ):
+        assert set(parse_file(data, "c.yaml").options) == names
+
+
 def test_a_setting_knows_its_line() -> None:
     contents = parse_file(b"# one\n\nlog:\n  level: debug\n", "c.yaml")
     assert contents.options["log.level"].where == "c.yaml:4: log.level"
@@ -35,7 +48,7 @@ def test_a_setting_knows_its_line() -> None:
 
 def test_an_empty_file_and_empty_sections_set_nothing() -> None:
     for data in (b"", b"# only a comment\n", b"web:\nexpected:\n", b"---\n"):
-        assert parse_file(data, "c.yaml") == ({}, ())
+        assert parse_file(data, "c.yaml") == ({}, (), None)
 
 
 def test_expected_subsystems_are_given_by_their_paths_or_by_a_number() -> None:

@@ -28,15 +28,19 @@ def test_the_defaults_are_the_documented_ones() -> None:
     assert config.poll_interval == 0.1
     assert config.poll_incident_interval == 0.02
     assert config.poll_rescan_interval == 5
+    assert (config.poll_slow_interval, config.poll_slow_deadline) == (5, 2)
     assert config.stall_threshold == 0.5
     assert config.superseded_expiry == 900
     assert (config.log_level, config.log_format) == ("info", "logfmt")
     assert (config.web_systemd_socket, config.config_check) == (False, False)
+    assert config.collector_links == "paths"
+    assert config.collector_rdma_device_include is None
+    assert config.collector_rdma_device_exclude is None
     assert config.expected == ()
 
 
 def test_every_option_of_the_table_has_its_field_and_every_field_its_option() -> None:
-    fields = {field.name for field in dataclasses.fields(Config)} - {"expected", "origin"}
+    fields = {field.name for field in dataclasses.fields(Config)} - {"expected", "policy", "origin"}
     assert {option.field for option in OPTIONS} == fields
 
 
@@ -56,6 +60,11 @@ _THREE_VALUES = {
     "poll.interval": ("21ms", "22ms", "23ms"),
     "poll.incident-interval": ("11ms", "12ms", "13ms"),
     "poll.rescan-interval": ("1s", "2s", "3s"),
+    "poll.slow-interval": ("1s", "2s", "3s"),
+    "poll.slow-deadline": ("1s", "3s", "4s"),
+    "collector.rdma.device-include": ("mlx5_.*", "rocep.*", ""),
+    "collector.rdma.device-exclude": ("mlx5_1", "", "mlx5_3"),
+    "collector.links": ("all", "off", "paths"),
     "stall.threshold": ("1s", "2s", "3s"),
     "superseded.expiry": ("1h", "2h", "3h"),
     "log.level": ("debug", "warning", "error"),
@@ -143,8 +152,8 @@ def test_variables_that_kubernetes_invents_for_a_service_are_no_error() -> None:
     assert load([], {"NVMEOF_EXPORTER_PORT": "tcp://10.0.0.1:10067"}) == load([], {})
 
 
-@pytest.mark.parametrize("name", ["udev", "netlink", "kmsg"])
-def test_event_sources_run_by_default_only_for_this_machine(name: str) -> None:
+@pytest.mark.parametrize("name", ["udev", "netlink", "kmsg", "lldp"])
+def test_what_is_heard_live_runs_by_default_only_for_this_machine(name: str) -> None:
     assert load([], {}).collects(name)
     assert load(["--path.sysfs=/sys/"], {}).collects(name)
     assert not load(["--path.sysfs=/tree"], {}).collects(name)
@@ -167,8 +176,45 @@ def test_every_collector_can_be_asked_for_its_state() -> None:
         "netlink": True,
         "kmsg": True,
         "pcie": False,
+        "rdma": True,
+        "links": True,
+        "lldp": True,
         "process": True,
     }
+
+
+@pytest.mark.parametrize(
+    ("flag", "scope", "collects"),
+    [
+        ("--collector.links", "paths", True),
+        ("--collector.links=paths", "paths", True),
+        ("--collector.links=all", "all", True),
+        ("--no-collector.links", "off", False),
+        ("--collector.links=off", "off", False),
+    ],
+)
+def test_links_are_a_switch_that_may_also_say_which(flag: str, scope: str, collects: bool) -> None:
+    config = load([flag], {"NVMEOF_EXPORTER_COLLECTOR_LINKS": "all"})
+    assert (config.collector_links, config.collects("links")) == (scope, collects)
+
+
+@pytest.mark.parametrize(
+    ("text", "scope"),
+    [("true", "paths"), ("yes", "paths"), ("false", "off"), ("off", "off"), ("all", "all")],
+)
+def test_a_switch_that_also_says_which_can_be_turned_by_a_word(
+    text: str, scope: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(f"collector: {{links: {text}}}\n")
+    assert load([], {"NVMEOF_EXPORTER_COLLECTOR_LINKS": text}).collector_links == scope
+    assert load([f"--config.file={file}"], {}).collector_links == scope
+
+
+def test_what_is_matched_is_the_regular_expression_that_was_given() -> None:
+    pattern = load(["--collector.rdma.device-exclude=mlx5_[0-3]"], {}).collector_rdma_device_exclude
+    assert pattern is not None
+    assert [bool(pattern.fullmatch(name)) for name in ("mlx5_3", "mlx5_30")] == [True, False]
 
 
 def test_the_incident_interval_follows_a_shorter_poll_interval() -> None:

@@ -31,6 +31,9 @@ def refused(*flags: str) -> str:
         (["--path.sysfs=/no/such/place"], "--path.sysfs"),
         (["--config.file=/no/such/file"], "/no/such/file"),
         (["--config.file=/"], "/"),
+        (["--collector.rdma.device-include=mlx5["], "--collector.rdma.device-include"),
+        (["--collector.rdma.device-exclude=("], "--collector.rdma.device-exclude"),
+        (["--collector.links=some"], "--collector.links"),
         (["servee"], "serve"),
     ],
 )

@@ -1,107 +1,17 @@
 from __future__ import annotations
 
-import contextlib
-import socket
-import threading
-import time
 from typing import TYPE_CHECKING
 
 import pytest
 
-from nvmeof_exporter.config import load
-from nvmeof_exporter.exposition.collector import StateCollector
-from nvmeof_exporter.exposition.published import Published, PublishedState
-from nvmeof_exporter.model import Event, EventKind
-from nvmeof_exporter.monitor.monitor import Monitor
-from nvmeof_exporter.poller import Poller
-from nvmeof_exporter.remembering import MemoryKeeper
-from nvmeof_exporter.sources.events import SourceFailed
-from nvmeof_exporter.sources.nvme import NvmeSource
-from tests.fixtures.node_files import FaultyReader, NodeFiles
-from tests.fixtures.serving import told
+from nvmeof_exporter.model import EventKind
+from tests.fixtures.node_files import NodeFiles
+from tests.test_daemon.looping import SLOW, Loop, looping
 from tests.test_daemon.running import eventually
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-
-class FakeSource:
-    """An event source that is told what to announce."""
-
-    name = "udev"
-
-    def __init__(self) -> None:
-        self._here, self._there = socket.socketpair()
-        self._pending: list[Event] = []
-        self.failing = False
-        self.closed = False
-
-    def fileno(self) -> int:
-        return self._here.fileno()
-
-    def announce(self, *kinds: EventKind) -> None:
-        self._pending.extend(Event(time.monotonic(), self.name, kind, "nvme0") for kind in kinds)
-        self._there.send(b"x")
-
-    def fail(self) -> None:
-        self.failing = True
-        self._there.send(b"x")
-
-    def read(self) -> list[Event]:
-        self._here.recv(64)
-        if self.failing:
-            raise SourceFailed("the socket is dead")
-        heard, self._pending = self._pending, []
-        return heard
-
-    def close(self) -> None:
-        self.closed = True
-        self._here.close()
-        self._there.close()
-
-
-class Loop:
-    """A poller in a thread, over a node."""
-
-    def __init__(self, node: NodeFiles, *flags: str) -> None:
-        config = load([f"--path.sysfs={node.sysfs}", *flags], {})
-        self.reader = FaultyReader()
-        self.events = FakeSource()
-        self.source = NvmeSource(self.reader, node.sysfs)
-        self.published = Published(PublishedState(Monitor(), 0.1, lambda _: ""))
-        self.poller = Poller(
-            config, self.source, self.reader, self.published, [self.events], MemoryKeeper("")
-        )
-        self._wake, self._knock = socket.socketpair()
-        self.poller.watch(self._wake, self.poller.stop)
-        self._thread = threading.Thread(target=self.poller.run)
-        self._thread.start()
-        eventually(lambda: self.poller.ready() is None, "the first poll")
-
-    def value(self, series: str) -> float | None:
-        return told(StateCollector(self.published)).get(series)
-
-    def end(self) -> None:
-        self._knock.send(b"x")
-        self._thread.join(10)
-        assert not self._thread.is_alive()
-        self.source.close()
-        self.events.close()
-        self._wake.close()
-        self._knock.close()
-
-
-@contextlib.contextmanager
-def looping(node: NodeFiles, *flags: str) -> Iterator[Loop]:
-    loop = Loop(node, *flags)
-    try:
-        yield loop
-    finally:
-        loop.end()
-
-
-SLOW = ("--poll.interval=60s", "--poll.incident-interval=60s", "--poll.rescan-interval=1h")
 POLLS = "nvmeof_exporter_poll_duration_seconds_count"
 EVENTS = 'nvmeof_exporter_events_total{source="udev"}'
 SUCCESS = 'nvmeof_exporter_collector_success{collector="udev"}'

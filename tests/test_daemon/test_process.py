@@ -144,3 +144,57 @@ def test_a_kernel_log_that_cannot_be_opened_is_a_failed_collector(
         assert exporter.samples()['nvmeof_exporter_collector_success{collector="kmsg"}'] == 0
         assert "kmsg" in exporter.line("not available")
         assert exporter.samples()[UP] == 1
+
+
+def test_ports_and_links_of_the_paths_are_served_from_their_files(
+    node: NodeFiles, tmp_path: Path
+) -> None:
+    node.apply("set nvme1 address=traddr=10.0.210.201,trsvcid=4420,host_iface=eth0")
+    files = {
+        "class/net/eth0/carrier": "1",
+        "class/net/eth0/carrier_changes": "3",
+        "class/net/eth0/speed": "100000",
+        "class/net/eth9/carrier": "1",
+        "class/infiniband/rocep1s0/ports/1/state": "4: ACTIVE",
+        "class/infiniband/rocep1s0/ports/1/gid_attrs/ndevs/0": "eth0",
+        "class/infiniband/rocep1s0/ports/1/hw_counters/out_of_sequence": "7",
+        "class/infiniband/rocep9s0/ports/1/state": "4: ACTIVE",
+    }
+    for name, content in files.items():
+        file = node.root / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"{content}\n")
+    label = f'nqn="{NQN}",path="{PATH}%eth0"'
+    wanted = {
+        f"nvmeof_path_link_up{{{label}}}": 1,
+        'nvmeof_link_up{netdev="eth0"}': 1,
+        'nvmeof_link_carrier_changes_total{netdev="eth0"}': 3,
+        'nvmeof_link_speed_bytes_per_second{netdev="eth0"}': 12.5e9,
+        'nvmeof_rdma_port_state{device="rocep1s0",port="1",state="active"}': 1,
+        "nvmeof_rdma_port_statistic_total"
+        '{device="rocep1s0",port="1",statistic="out_of_sequence"}': 7,
+        'nvmeof_exporter_collector_success{collector="ports"}': 1,
+        'nvmeof_exporter_collector_success{collector="rdma"}': 1,
+        'nvmeof_exporter_collector_success{collector="links"}': 1,
+    }
+    tree = (f"--path.sysfs={node.sysfs}", "--poll.slow-interval=100ms")
+    with running(*tree) as exporter:
+        eventually(lambda: wanted.items() <= exporter.samples().items(), "ports and links")
+        found = exporter.samples()
+        assert not [s for s in found if '"eth9"' in s or '"rocep9s0"' in s or "lldp" in s]
+        assert [s for s in found if s.startswith("nvmeof_path_info") and label in s] == [
+            f'nvmeof_path_info{{cntlid="1",controller="nvme1",host_iface="eth0",host_traddr="",'
+            f'netdev="eth0",{label},rdma_device="rocep1s0",rdma_port="1",src_addr="",'
+            'traddr="10.0.210.201",transport="tcp",trsvcid="4420"}'
+        ]
+        (node.root / "class/net/eth0/carrier").write_text("0\n")
+        exporter.await_sample(f"nvmeof_path_link_up{{{label}}}", 0)
+    with running(
+        *tree, "--collector.links=all", "--collector.rdma.device-exclude=rocep1.*"
+    ) as all_:
+        all_.await_sample('nvmeof_link_up{netdev="eth9"}', 1)
+        all_.await_sample('nvmeof_rdma_port_state{device="rocep9s0",port="1",state="active"}', 1)
+        assert not [s for s in all_.samples() if s.startswith("nvmeof_rdma") and "rocep1" in s]
+    with running(*tree, "--no-collector.links", "--no-collector.rdma") as none:
+        eventually(lambda: 'rdma_device="rocep1s0"' in str(none.samples()), "the path's port")
+        assert not [s for s in none.samples() if "nvmeof_link" in s or "nvmeof_rdma" in s]
