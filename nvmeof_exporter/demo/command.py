@@ -11,20 +11,24 @@ import signal
 import sys
 import threading
 import time
-from contextlib import closing
+import zlib
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nvmeof_exporter.config import ConfigError, resolve
 from nvmeof_exporter.demo.kernel import KERNELS
+from nvmeof_exporter.demo.links import LinkPipe
 from nvmeof_exporter.demo.log import LogPipe
 from nvmeof_exporter.demo.nodes import demo_node
-from nvmeof_exporter.demo.script import SCRIPTS, Player, ScriptError, load_script
+from nvmeof_exporter.demo.script import Player, ScriptError
+from nvmeof_exporter.demo.scripts import SCRIPTS, load_script
 from nvmeof_exporter.demo.tree import Tree
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator
 
     from nvmeof_exporter.config import Config, ListenAddress
     from nvmeof_exporter.demo.simulation import Node
@@ -40,9 +44,9 @@ _LONGEST_STEP = 1.0
 _MAX_SPEED = 100.0
 
 _INTRODUCTION = """\
-A make-believe node: kernel {kernel}, one array over two TCP paths, a scratch subsystem
-over two RDMA paths, and applications that keep reading and writing. Nothing of this
-machine is touched; the tree is {tree}.
+A make-believe node: kernel {kernel}, two cards of two ports each, one array over two TCP
+paths, a scratch subsystem over two RDMA paths, and applications that keep reading and
+writing. Nothing of this machine is touched; the tree is {tree}.
 
   metrics    {url}/metrics
   overview   {url}/
@@ -52,13 +56,22 @@ Stop with Ctrl-C. What happens (the script takes {length:g} s and begins anew):"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of the demonstration."""
-    group = parser.add_argument_group("demonstration")
+    known = "; ".join(f"{name}: {script.about}" for name, script in SCRIPTS.items())
+    group = parser.add_argument_group("demonstration", f"Scripts are {known}.")
     group.add_argument(
         "--demo.script",
         dest="demo_script",
         metavar="NAME|FILE",
         default="failovers",
-        help=f"What happens: one of {', '.join(SCRIPTS)}, or a YAML file. Default: failovers.",
+        help="What happens: a script, or a YAML file of the same form. Default: failovers.",
+    )
+    group.add_argument(
+        "--demo.node",
+        dest="demo_node",
+        metavar="NAME",
+        default="",
+        help="Which node it is: each name makes a host NQN and a course of chance of its own, so "
+        "that several can run side by side. Default: always the same one.",
     )
     group.add_argument(
         "--demo.speed",
@@ -97,12 +110,23 @@ def run(args: argparse.Namespace) -> int:
     if args.demo_kernel not in KERNELS:
         known = ", ".join(KERNELS)
         raise ConfigError(f"--demo.kernel: {args.demo_kernel!r}: expected one of {known}")
-    node = demo_node(args.demo_kernel)
     try:
-        player = Player(node, load_script(args.demo_script))
+        script = load_script(args.demo_script)
     except ScriptError as error:
         raise ConfigError(f"--demo.script: {error}") from error
-    with closing(_tree(node, args.demo_keep)) as tree, closing(LogPipe()) as log:
+    node = demo_node(
+        args.demo_kernel,
+        zlib.crc32(args.demo_node.encode()) or 1,
+        name=args.demo_node,
+        io_timeout=script.node.io_timeout,
+        timeouts=script.node.timeouts,
+    )
+    player = Player(node, script)
+    with (
+        closing(_tree(node, args.demo_keep)) as tree,
+        closing(LogPipe()) as log,
+        closing(LinkPipe(node)) as links,
+    ):
         config = _over(tree, log, args.config)
         _say(
             _INTRODUCTION.format(
@@ -112,13 +136,33 @@ def run(args: argparse.Namespace) -> int:
                 length=player.length,
             )
         )
-        animation = _Animation(_Stage(node, tree, log), player, speed)
-        animation.start()
+        animation = _Animation(_Stage(node, tree, log, links), player, speed)
+        status = 0
         try:
-            status = serve(config)
+            with _stopped_by_signals():
+                animation.start()
+                status = serve(config, lambda: links)
         finally:
             animation.stop()
     return status or animation.status
+
+
+@contextmanager
+def _stopped_by_signals() -> Iterator[None]:
+    """End what is within at a signal that comes before or after the exporter heeds it."""
+    stopping = (signal.SIGTERM, signal.SIGINT)
+    previous = [signal.signal(number, _exit) for number in stopping]
+    try:
+        yield
+    except SystemExit:
+        return
+    finally:
+        for number, handler in zip(stopping, previous, strict=True):
+            signal.signal(number, handler)
+
+
+def _exit(_number: int, _frame: object) -> None:
+    raise SystemExit
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +172,15 @@ class _Stage:
     node: Node
     tree: Tree
     log: LogPipe
+    links: LinkPipe
+
+    def show(self, clock: float) -> None:
+        """Show what happened since the last call, at ``clock`` of the exporter's clock."""
+        offset = clock - self.node.now
+        self.tree.sync()
+        events = self.node.drain_events()
+        self.links.write(events, offset)
+        self.log.write(events, offset)
 
 
 class _Animation(threading.Thread):
@@ -159,8 +212,7 @@ class _Animation(threading.Thread):
             before = now
             for step in self._player.advance(passed):
                 _say(f"{_clock(stage.node.now)}  {step.say}")
-            stage.tree.sync()
-            stage.log.write(stage.node.drain_events(), now - stage.node.now)
+            stage.show(now)
 
     def stop(self) -> None:
         """End the node's life, and wait for it."""
@@ -194,6 +246,7 @@ def _over(tree: Tree, log: LogPipe, config: Config) -> Config:
         "path.procfs": (tree.procfs,),
         "path.kmsg": (log.path,),
         "collector.kmsg": (str(config.collector_kmsg is not False).lower(),),
+        "collector.netlink": (str(config.collector_netlink is not False).lower(),),
     }
     origin = config.origin
     return resolve(replace(origin, flags={**origin.flags, **places}))

@@ -16,7 +16,19 @@ if TYPE_CHECKING:
     from nvmeof_exporter.demo.load import Application, Request
     from nvmeof_exporter.model import PathId
 
-__all__ = ["Connection", "Controller", "Namespace", "Netdev", "Path", "Subsystem", "Timeouts"]
+__all__ = [
+    "Connection",
+    "Controller",
+    "Flow",
+    "Namespace",
+    "Netdev",
+    "Path",
+    "Subsystem",
+    "Timeouts",
+]
+
+#: Data travels in packets of this size: RoCE's largest MTU.
+_PACKET_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +56,57 @@ class Timeouts:
 
 
 @dataclass(eq=False, slots=True)
+class Flow:
+    """What an interface has carried by one means: requests done, payload bytes, packets."""
+
+    reads: int = 0
+    writes: int = 0
+    received_bytes: int = 0
+    transmitted_bytes: int = 0
+    received_packets: int = 0
+    transmitted_packets: int = 0
+
+    @property
+    def requests(self) -> int:
+        """All that were done; nothing else here changes without it."""
+        return self.reads + self.writes
+
+    def count(self, size: int, *, read: bool) -> None:
+        """Count a request that was done; its data goes one way, a packet of words the other."""
+        packets = -(-size // _PACKET_BYTES)
+        if read:
+            self.reads += 1
+            self.received_bytes += size
+            self.received_packets += packets
+            self.transmitted_packets += 1
+        else:
+            self.writes += 1
+            self.transmitted_bytes += size
+            self.transmitted_packets += packets
+            self.received_packets += 1
+
+
+@dataclass(eq=False, slots=True)
 class Netdev:
-    """A network interface of the host; ``rdma`` is the RDMA device on it, if any."""
+    """A network interface of the host; ``rdma`` is the RDMA device on it, if any.
+
+    ``pci`` is its PCI function (``0000:3b:00.0``); without one it is virtual, and its RDMA
+    device is soft-RoCE, else a Mellanox card's. ``speed`` is in Mb/s. What RDMA carries is
+    counted apart: ``retries_exceeded`` is how often it gave a silent peer up.
+    ``vendor_counters`` is how many counters the card has beyond those of the kernel's driver.
+    """
 
     name: str
     address: str
     rdma: str = ""
+    pci: str = ""
+    speed: int = 10_000
     carrier: bool = True
     carrier_changes: int = 2
-    received_bytes: int = 0
-    transmitted_bytes: int = 0
-    requests: int = 0
+    plain: Flow = field(default_factory=Flow)
+    roce: Flow = field(default_factory=Flow)
+    retries_exceeded: int = 0
+    vendor_counters: int = 0
 
 
 @dataclass(eq=False, slots=True)

@@ -3,6 +3,8 @@
 As a file::
 
     length: 60            # seconds, then anew
+    node:                 # as given at connect time, where it is not the default: see Settings
+      keep_alive_tmo: 10
     steps:
       - at: 5
         say: the path of the first interface falls silent
@@ -13,11 +15,11 @@ As a file::
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
-import yaml
+
+from nvmeof_exporter.demo.devices import Timeouts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,10 +27,9 @@ if TYPE_CHECKING:
     from nvmeof_exporter.demo.devices import Namespace
     from nvmeof_exporter.demo.simulation import Node
 
-__all__ = ["SCRIPTS", "Player", "Script", "ScriptError", "Step", "load_script"]
+__all__ = ["ACTIONS", "Player", "Script", "ScriptError", "Settings", "Step"]
 
-_DB1 = "tcp:10.0.0.2:4420%h0"
-_DB2 = "tcp:10.0.1.2:4420%h1"
+_OFF = -1
 
 
 class ScriptError(Exception):
@@ -56,11 +57,39 @@ class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     state: str = ""
 
 
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How every path was connected, in seconds, and the module's time-out.
+
+    Names and meanings are the kernel's; -1 is ``off``, a keep-alive of 0 none.
+    """
+
+    keep_alive_tmo: Annotated[int, msgspec.Meta(ge=0)] = 5
+    ctrl_loss_tmo: Annotated[int, msgspec.Meta(ge=_OFF)] = 180
+    fast_io_fail_tmo: Annotated[int, msgspec.Meta(ge=_OFF)] = _OFF
+    reconnect_delay: Annotated[int, msgspec.Meta(ge=1)] = 2
+    io_timeout: Annotated[int, msgspec.Meta(ge=1)] = 30
+
+    @property
+    def timeouts(self) -> Timeouts:
+        """The settings of a path."""
+        return Timeouts(
+            keep_alive=self.keep_alive_tmo,
+            reconnect_delay=self.reconnect_delay,
+            ctrl_loss=None if self.ctrl_loss_tmo == _OFF else self.ctrl_loss_tmo,
+            fast_io_fail=None if self.fast_io_fail_tmo == _OFF else self.fast_io_fail_tmo,
+        )
+
+
 class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Steps in order of time, repeated every ``length`` seconds."""
+    """Steps in order of time, repeated every ``length`` seconds.
+
+    ``about`` says in a few words what happens, ``node`` what is set on it.
+    """
 
     length: float
     steps: tuple[Step, ...]
+    about: str = ""
+    node: Settings = Settings()
 
 
 def _on_path(action: Callable[[Node, Any], object]) -> Callable[[Node, Step, str], object]:
@@ -108,126 +137,6 @@ ACTIONS: dict[str, Callable[[Any, Step, str], object]] = {
     "disable": _on_namespace(lambda node, namespace: node.disable(namespace)),
     "enable": _on_namespace(lambda node, namespace: node.enable(namespace)),
 }
-
-_FAILOVERS = Script(
-    length=90,
-    steps=(
-        Step(0, 'All is well: nvmeof_subsystem_redundancy{level="redundant"} is 1 for both.'),
-        Step(
-            6,
-            f"The target's port behind {_DB1} is gone: nvmeof_path_state says connecting, "
-            "I/O moves at once.",
-            "port-removed",
-            (_DB1,),
-        ),
-        Step(
-            14,
-            "The port is back: live at the next attempt, nvmeof_path_outage_seconds counts one.",
-            "port-restored",
-            (_DB1,),
-        ),
-        Step(
-            22,
-            f"ANA group 1 is inaccessible over {_DB1}: no controller leaves live, yet I/O moves; "
-            "see nvmeof_namespace_paths.",
-            "ana",
-            (_DB1,),
-            1,
-            "inaccessible",
-        ),
-        Step(
-            30,
-            "ANA group 1 is optimized again: nvmeof_failbacks_total.",
-            "ana",
-            (_DB1,),
-            1,
-            "optimized",
-        ),
-        Step(
-            38,
-            f"Packets over {_DB1} vanish: its state stays live while I/O stands still; "
-            "see nvmeof_namespace_path_io_stalled_seconds.",
-            "black-hole",
-            (_DB1,),
-        ),
-        Step(
-            52,
-            "Packets flow again; how long it took: nvmeof_failover_last_duration_seconds.",
-            "heal",
-            (_DB1,),
-        ),
-        Step(
-            59,
-            "Both links of the scratch subsystem are down: redundancy lost, its I/O waits; "
-            "see nvmeof_namespace_io_stalled_seconds.",
-            "link-down",
-            ("h2", "h3"),
-        ),
-        Step(
-            67,
-            "Both links are up, the waiting I/O ends: nvmeof_namespace_io_stall_duration_seconds.",
-            "link-up",
-            ("h2", "h3"),
-        ),
-        Step(
-            76,
-            f"{_DB2} is disconnected: nvmeof_path_state says missing, for it is remembered.",
-            "disconnect",
-            (_DB2,),
-        ),
-        Step(
-            83,
-            "It is connected again, as another nvmeX: the same path label, the same series.",
-            "connect",
-            (_DB2,),
-        ),
-    ),
-)
-
-_CALM = Script(length=60, steps=(Step(0, "All is well, and stays so."),))
-
-#: The scripts that come with the demonstration, for its own node.
-SCRIPTS = {"failovers": _FAILOVERS, "calm": _CALM}
-
-
-def load_script(name: str) -> Script:
-    """Return a script by its name in SCRIPTS, or read it from a YAML file.
-
-    Raises:
-        ScriptError: no such script or file, or it makes no sense.
-
-    """
-    if name in SCRIPTS:
-        return SCRIPTS[name]
-    try:
-        content = Path(name).read_text(encoding="utf-8")
-        script = msgspec.convert(yaml.safe_load(content), Script)
-    except FileNotFoundError:
-        known = ", ".join(SCRIPTS)
-        raise ScriptError(f"{name}: neither a file nor one of {known}") from None
-    except OSError as error:
-        raise ScriptError(f"{name}: {error.strerror}") from error
-    except (ValueError, yaml.YAMLError) as error:  # msgspec's errors are ValueErrors
-        reason = " ".join(str(error).split())
-        raise ScriptError(f"{name}: {reason}") from error
-    _check(name, script)
-    return script
-
-
-def _check(name: str, script: Script) -> None:
-    if not script.steps:
-        raise ScriptError(f"{name}: there are no steps")
-    before = 0.0
-    for number, step in enumerate(script.steps, 1):
-        if step.do and step.do not in ACTIONS:
-            known = ", ".join(ACTIONS)
-            raise ScriptError(f"{name}: step {number}: {step.do!r}: expected one of {known}")
-        if not before <= step.at < script.length:
-            raise ScriptError(
-                f"{name}: step {number}: at {step.at:g}: expected order of time, "
-                f"from 0 to below the length of {script.length:g}"
-            )
-        before = step.at
 
 
 class Player:

@@ -38,7 +38,7 @@ __all__ = ["DISCOVERY_NQN", "Node"]
 
 DISCOVERY_NQN = "nqn.2014-08.org.nvmexpress.discovery"
 
-_HOST_UUID = "2277e1a9-8364-4aca-974f-47b268ce22da"
+_HOST_UUID = uuid.UUID("2277e1a9-8364-4aca-974f-47b268ce22da")
 
 
 class Node:
@@ -47,6 +47,7 @@ class Node:
     Args:
         kernel: a key of KERNELS.
         seed: of all randomness.
+        name: makes the host's identity; always the same one when empty.
         io_timeout: ``nvme_core.io_timeout`` in seconds.
 
     Raises:
@@ -54,15 +55,16 @@ class Node:
 
     """
 
-    hostnqn = f"nqn.2014-08.org.nvmexpress:uuid:{_HOST_UUID}"
-    hostid = _HOST_UUID
-
-    def __init__(self, kernel: str = "7.3", seed: int = 1, *, io_timeout: int = 30) -> None:
+    def __init__(
+        self, kernel: str = "7.3", seed: int = 1, *, name: str = "", io_timeout: int = 30
+    ) -> None:
         if kernel not in KERNELS:
             known = ", ".join(KERNELS)
             raise ValueError(f"kernel {kernel!r}: expected one of {known}")
         self.kernel = KERNELS[kernel]
         self.io_timeout = io_timeout
+        self.hostid = str(uuid.uuid5(_HOST_UUID, name) if name else _HOST_UUID)
+        self.hostnqn = f"nqn.2014-08.org.nvmexpress:uuid:{self.hostid}"
         self.netdevs: dict[str, Netdev] = {}
         self.truth = Truth()
         self._agenda = Agenda()
@@ -126,9 +128,20 @@ class Node:
 
     # Building
 
-    def add_netdev(self, name: str, address: str, *, rdma: str = "") -> Netdev:
-        """Add an interface with its address; ``rdma`` names an RDMA device on it."""
-        netdev = self.netdevs[name] = Netdev(name, address, rdma)
+    def add_netdev(
+        self, name: str, address: str, *, rdma: str = "", pci: str = "", speed: int = 10_000
+    ) -> Netdev:
+        """Add an interface with its address.
+
+        Args:
+            name: the kernel's.
+            address: IPv4.
+            rdma: name of the RDMA device on it; none when empty.
+            pci: its PCI function; virtual when empty.
+            speed: in Mb/s, one that has a name in InfiniBand.
+
+        """
+        netdev = self.netdevs[name] = Netdev(name, address, rdma, pci, speed)
         return netdev
 
     def add_subsystem(

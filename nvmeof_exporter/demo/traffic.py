@@ -221,13 +221,9 @@ class Traffic:
         now = self._agenda.now
         self._leave_path(request, path, request.sectors)
         self._truth.completed_on(path, _key(request.namespace), now)
-        size = request.sectors * _SECTOR_BYTES
         netdev = connection.netdev
-        netdev.requests += 1
-        if request.read:
-            netdev.received_bytes += size
-        else:
-            netdev.transmitted_bytes += size
+        flow = netdev.roce if connection.path_id.transport == "rdma" else netdev.plain
+        flow.count(request.sectors * _SECTOR_BYTES, read=request.read)
         self._ended(request, failed=False)
 
     def _leave_path(

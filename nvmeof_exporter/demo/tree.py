@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from nvmeof_exporter.demo import attributes, host_files
 from nvmeof_exporter.demo.files import Directory, link, make
+from nvmeof_exporter.demo.host_tree import HostTree
 from nvmeof_exporter.demo.shown import ShownDevice, ShownDisk
 
 if TYPE_CHECKING:
@@ -55,14 +56,14 @@ class Tree:
             raise FileExistsError(f"{self.root}: the directory is not empty")
         self._sys = self.root / "sys"
         self._workshop = self.root / "workshop"
-        self._netdevs: dict[devices.Netdev, Directory] = {}
-        self._rdma: dict[devices.Netdev, Directory] = {}
         self._subsystems: dict[devices.Subsystem, ShownDevice] = {}
         self._controllers: dict[devices.Controller, ShownDevice] = {}
         self._paths: dict[devices.Path, ShownDisk] = {}
         self._heads: dict[devices.Namespace, ShownDisk] = {}
         self._diskstats = make(self.root / "proc/diskstats", b"")
-        self._make_host()
+        make(self.root / "proc/version", host_files.version(node))
+        self._host = HostTree(node, self._sys, self._workshop)
+        self._make_classes()
         self.sync()
 
     @property
@@ -82,21 +83,16 @@ class Tree:
 
     def sync(self) -> None:
         """Show the node as it is now."""
+        self._host.sync()  # the carrier is lost before a controller can know of it
         self._remove_gone()
         self._make_new()
         self._write_states()
         self._write_counters()
-        self._write_host()
 
     # Once
 
-    def _make_host(self) -> None:
-        node = self._node
-        make(self.root / "proc/version", host_files.version(node))
-        parameters = self._sys / "module/nvme_core/parameters"
-        for name, content in host_files.module_files(node).items():
-            make(parameters / name, content)
-        for name in ("block", "class/nvme", "class/nvme-subsystem", "class/net", _CTL, _SUBSYSTEMS):
+    def _make_classes(self) -> None:
+        for name in ("block", "class/nvme", "class/nvme-subsystem", _CTL, _SUBSYSTEMS):
             (self._sys / name).mkdir(parents=True)
         make(self._sys / _CTL / "uevent", b"")
         link(self._sys / "class/nvme-fabrics/ctl", f"../../{_CTL}")
@@ -126,9 +122,6 @@ class Tree:
             self._subsystems.pop(subsystem).vanish()
 
     def _make_new(self) -> None:
-        for netdev in self._node.netdevs.values():
-            if netdev not in self._netdevs:
-                self._make_netdev(netdev)
         present = [s for s in self._node.subsystems if s.instance is not None]
         for subsystem in [s for s in present if s not in self._subsystems]:
             self._make_subsystem(subsystem)
@@ -140,20 +133,6 @@ class Tree:
         heads = [n for s in present for n in s.namespaces if n.head is not None]
         for namespace in [n for n in heads if n not in self._heads]:
             self._make_head(namespace)
-
-    def _make_netdev(self, netdev: devices.Netdev) -> None:
-        number = len(self._netdevs) + 2  # 1 is the loopback
-        files = host_files.netdev_files(netdev, number)
-        place = f"devices/virtual/net/{netdev.name}"
-        self._netdevs[netdev] = self._directory(place, files, subsystem="../../../../class/net")
-        link(self._sys / "class/net" / netdev.name, f"../../{place}")
-        if netdev.rdma:
-            files = host_files.rdma_files(self._node, netdev)
-            place = f"devices/virtual/infiniband/{netdev.rdma}"
-            self._rdma[netdev] = self._directory(
-                place, files, subsystem="../../../../class/infiniband"
-            )
-            link(self._sys / "class/infiniband" / netdev.rdma, f"../../{place}")
 
     def _make_subsystem(self, subsystem: devices.Subsystem) -> None:
         place = f"{_SUBSYSTEMS}/{subsystem.name}"
@@ -236,12 +215,6 @@ class Tree:
             disk.count(namespace.counters, now)
         disks = sorted((*self._paths.values(), *self._heads.values()), key=_minor)
         self._diskstats.write(b"".join(disk.line for disk in disks))
-
-    def _write_host(self) -> None:
-        for netdev, directory in self._netdevs.items():
-            directory.write(host_files.netdev_moving(netdev))
-        for netdev, directory in self._rdma.items():
-            directory.write(host_files.rdma_moving(self._node, netdev))
 
 
 def _memory() -> str | None:

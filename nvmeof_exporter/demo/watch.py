@@ -91,6 +91,7 @@ class Watch:
             self._arm(controller, "rdma", delay, self._transport_gave_up)
 
     def _transport_gave_up(self, controller: Controller) -> None:
+        controller.connection.netdev.retries_exceeded += 1
         self._announcer.send_failed(controller)
         self._lost(controller, "transport")
 

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from nvmeof_exporter.demo.scripts import SCRIPTS
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -91,13 +93,45 @@ def test_it_shows_a_failover_and_leaves_nothing_behind(
     assert list(temporary.iterdir()) == []
 
 
+def test_a_lost_link_is_heard_and_not_only_read(tmp_path: Path) -> None:
+    port = free_port()
+    script = tmp_path / "script.yaml"
+    script.write_text("length: 60\nsteps: [{at: 1, say: x, do: link-down, to: [h0]}]\n")
+    path = 'nqn="nqn.2026-01.org.example:array1",path="tcp:10.0.0.2:4420%h0"'
+    flags = (f"--web.listen-address=127.0.0.1:{port}", f"--demo.script={script}")
+    with demo(*flags, "--poll.slow-interval=10m", temporary=tmp_path):
+        await_line(port, f"nvmeof_path_link_up{{{path}}} 0")
+        await_line(port, 'nvmeof_failovers_total{cause="link_down"')
+
+
+def test_nodes_of_different_names_are_different_hosts(tmp_path: Path) -> None:
+    hosts = []
+    for name in ("gpu1", "gpu2"):
+        port = free_port()
+        flags = (f"--web.listen-address=127.0.0.1:{port}", f"--demo.node={name}")
+        with demo(*flags, "--demo.script=calm", temporary=tmp_path):
+            hosts.append(await_line(port, "nvmeof_host_info{"))
+    assert len(set(hosts)) == 2
+
+
+def test_the_help_tells_what_each_script_does(tmp_path: Path) -> None:
+    with demo("--help", temporary=tmp_path) as process:
+        output, _ = process.communicate(timeout=DEADLINE)
+    told = " ".join(output.split())
+    for name, script in SCRIPTS.items():
+        assert f"{name}: {script.about}" in told
+
+
 @pytest.mark.parametrize(
     ("flag", "reason"),
     [
         ("--demo.speed=fast", "--demo.speed: 'fast': expected a number above 0, at most 100"),
         ("--demo.speed=0", "--demo.speed: '0': expected a number above 0, at most 100"),
         ("--demo.kernel=2.6", "--demo.kernel: '2.6': expected one of 6.1, 6.6, 6.12, 7.3"),
-        ("--demo.script=no", "--demo.script: no: neither a file nor one of failovers, calm"),
+        (
+            "--demo.script=no",
+            f"--demo.script: no: neither a file nor one of {', '.join(SCRIPTS)}",
+        ),
         ("--demo.keep=/proc/demo", "--demo.keep: No such file or directory"),
     ],
 )

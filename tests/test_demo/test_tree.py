@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,11 @@ from nvmeof_exporter.demo.devices import Timeouts
 from nvmeof_exporter.demo.load import Load
 from nvmeof_exporter.demo.nodes import add_discovery, array_node, demo_node, sized_node
 from nvmeof_exporter.demo.tree import Tree
+from nvmeof_exporter.hardware import Link, PathPort
+from nvmeof_exporter.sources.interfaces import PathPorts
+from nvmeof_exporter.sources.links import LinkSource
 from nvmeof_exporter.sources.nvme import NvmeSource
+from nvmeof_exporter.sources.rdma import RdmaSource
 from nvmeof_exporter.sources.reader import Reader
 
 if TYPE_CHECKING:
@@ -147,6 +152,112 @@ class TestFormats:
             assert text(tree, f"{port}/hw_counters/link_downed") == "1\n"
 
 
+class TestCards:
+    """Ports of real hardware, as the demonstration's node has them."""
+
+    H2 = "sys/devices/pci0000:16/0000:16:01.0/0000:17:00.1"
+    PORT = "sys/class/infiniband/mlx5_2/ports/1"
+
+    @pytest.fixture
+    def node(self) -> Node:
+        return demo_node()
+
+    def test_interface_and_rdma_device_lie_below_one_pci_function(self, tree: Tree) -> None:
+        links = {
+            "sys/class/net/h2": f"{self.H2}/net/h2",
+            "sys/class/net/h2/device": self.H2,
+            "sys/class/net/h2/subsystem": "sys/class/net",
+            "sys/class/infiniband/mlx5_2": f"{self.H2}/infiniband/mlx5_2",
+            "sys/class/infiniband/mlx5_2/device": self.H2,
+            "sys/class/infiniband/mlx5_2/subsystem": "sys/class/infiniband",
+            "sys/bus/pci/devices/0000:17:00.1": self.H2,
+            f"{self.H2}/driver": "sys/bus/pci/drivers/mlx5_core",
+            f"{self.H2}/subsystem": "sys/bus/pci",
+        }
+        for name, target in links.items():
+            assert (tree.root / name).resolve() == tree.root / target
+            assert (tree.root / name).exists()
+
+    def test_rdma_passes_the_interface_by_and_tcp_the_rdma_port(
+        self, node: Node, tree: Tree
+    ) -> None:
+        node.advance(2)
+        tree.sync()
+        assert int(text(tree, "sys/class/net/h0/statistics/rx_bytes")) > 0
+        assert text(tree, "sys/class/net/h2/statistics/rx_bytes") == "0\n"
+        counters = {
+            device: int(text(tree, f"sys/class/infiniband/{device}/ports/1/counters/port_rcv_data"))
+            for device in ("mlx5_0", "mlx5_2")
+        }
+        assert counters["mlx5_0"] == 0
+        assert counters["mlx5_2"] > 0
+
+    def test_a_ports_counters_are_the_io_that_its_paths_carried(
+        self, node: Node, tree: Tree
+    ) -> None:
+        node.advance(2)
+        node.set_load(node.subsystems[1].namespaces[0], None)
+        node.advance(1)
+        tree.sync()
+        (path,) = (p for p in node.subsystems[1].namespaces[0].paths if p.disk == "nvme2c2n1")
+        io = path.counters.values(node.now)
+        assert {
+            name: int(text(tree, f"{self.PORT}/{name}"))
+            for name in (
+                "counters/port_rcv_data",
+                "counters/port_xmit_data",
+                "hw_counters/rx_write_requests",
+                "hw_counters/rx_read_requests",
+            )
+        } == {
+            "counters/port_rcv_data": io.read_sectors * 512 // 4,
+            "counters/port_xmit_data": io.write_sectors * 512 // 4,
+            "hw_counters/rx_write_requests": io.reads,
+            "hw_counters/rx_read_requests": io.writes,
+        }
+
+    def test_a_port_follows_its_link_down_and_up(self, node: Node, tree: Tree) -> None:
+        interface = "sys/class/net/h2"
+        names = [f"{interface}/{n}" for n in ("carrier", "carrier_changes", "operstate", "speed")]
+        names += [f"{self.PORT}/{name}" for name in ("state", "phys_state", "rate")]
+        up = ["1", "2", "up", "100000", "4: ACTIVE", "5: LinkUp", "100 Gb/sec (4X EDR)"]
+        assert [text(tree, name).strip() for name in names] == up
+        node.link_down(node.netdevs["h2"])
+        tree.sync()
+        assert [text(tree, name).strip() for name in names] == [
+            *("0", "3", "down", "-1"),
+            *("1: DOWN", "3: Disabled", "40 Gb/sec (4X QDR)"),
+        ]
+        node.link_up(node.netdevs["h2"])
+        tree.sync()
+        up[1] = "4"
+        assert [text(tree, name).strip() for name in names] == up
+
+    def test_a_silent_peer_costs_retries_until_it_is_given_up(self, node: Node, tree: Tree) -> None:
+        node.black_hole(node.connection("rdma:10.0.2.2:4420%h2"))
+        node.advance(1)
+        tree.sync()
+        assert text(tree, f"{self.PORT}/hw_counters/local_ack_timeout_err") == "7\n"
+        assert text(tree, f"{self.PORT}/hw_counters/req_transport_retries_exceeded") == "1\n"
+
+    @pytest.mark.parametrize(("size", "ports"), [("small", 2), ("gpu-node", 8)])
+    def test_a_port_of_a_load_test_has_sixty_counters_and_carries_io(
+        self, tmp_path: Path, size: str, ports: int
+    ) -> None:
+        node = sized_node(size, load=Load(queue_depth=1, rate=100))
+        with closing(Tree(node, tmp_path / size)) as tree:
+            node.advance(1)
+            tree.sync()
+            devices = sorted((tree.root / "sys/class/infiniband").iterdir())
+            assert len(devices) == ports
+            moved = 0
+            for device in devices:
+                port = device / "ports/1"
+                assert len([*port.glob("counters/*"), *port.glob("hw_counters/*")]) == 60
+                moved += int((port / "counters/port_rcv_data").read_text()) > 0
+            assert moved == min(ports, len(node.subsystems))
+
+
 class TestOpenFiles:
     def test_a_kept_descriptor_sees_the_new_state(self, node: Node, tree: Tree) -> None:
         descriptor = os.open(tree.root / CTL / "nvme0/state", os.O_RDONLY)
@@ -252,6 +363,43 @@ class TestAsTheExporterReadsIt:
                 tree.sync()
                 source.poll(0, 0)
         assert reader.errors == 0
+
+    def test_paths_run_over_the_ports_that_it_shows(self, tmp_path: Path) -> None:
+        node = demo_node()
+        with closing(Tree(node, tmp_path / "tree")) as tree:
+            reader = Reader()
+            controllers = [c for s in node.snapshot(0, 0).subsystems for c in s.controllers]
+            ports = PathPorts(reader, tree.sysfs).refresh(controllers)
+            assert reader.errors == 0
+        assert {str(path): port for (_, path), port in ports.items()} == {
+            "tcp:10.0.0.2:4420%h0": PathPort("h0", ("h0",), ("0000:17:00",), "mlx5_0", "1"),
+            "tcp:10.0.1.2:4420%h1": PathPort("h1", ("h1",), ("0000:65:00",), "mlx5_1", "1"),
+            "rdma:10.0.2.2:4420%h2": PathPort("h2", ("h2",), ("0000:17:00",), "mlx5_2", "1"),
+            "rdma:10.0.3.2:4420%h3": PathPort("h3", ("h3",), ("0000:65:00",), "mlx5_3", "1"),
+        }
+
+    @pytest.mark.parametrize("kernel", ["6.1", "7.3"])
+    @pytest.mark.parametrize("make", [demo_node, partial(array_node, transport="rdma")])
+    def test_ports_and_links_are_read_without_a_single_error(
+        self, kernel: str, make: Callable[[str], Node], tmp_path: Path
+    ) -> None:
+        node = make(kernel)
+        netdev = node.netdevs["h1"]
+        with closing(Tree(node, tmp_path / "tree")) as tree:
+            reader = Reader()
+            rdma, links = RdmaSource(reader, tree.sysfs), LinkSource(reader, tree.sysfs)
+            assert links.read("h1") == Link(
+                "h1", up=True, carrier_changes=2, speed=netdev.speed * 125e3
+            )
+            node.link_down(netdev)
+            tree.sync()
+            assert rdma.devices() == sorted(n.rdma for n in node.netdevs.values())
+            (port,) = rdma.read(netdev.rdma)
+            assert (port.netdevs, port.state, port.physical_state) == (("h1",), "down", "disabled")
+            lost = links.read("h1")
+            assert lost is not None
+            assert (lost.up, lost.carrier_changes) == (False, 3)
+            assert reader.errors == 0
 
 
 def test_a_sync_of_a_node_at_rest_writes_nothing(
