@@ -9,8 +9,8 @@ PYTHON := $(VENV)/bin/python
 APT    := DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0
 
 # Debian packages of the whole test run: stock kernels under QEMU, real load, a real Prometheus.
-DEBIAN_PACKAGES := busybox-static cpio fio iproute2 kmod nftables nvme-cli prometheus \
-                   python3-venv qemu-system-x86 xz-utils zstd
+DEBIAN_PACKAGES := busybox-static cpio ethtool fio iproute2 kmod lldpd nftables nvme-cli \
+                   prometheus prometheus-alertmanager python3-venv qemu-system-x86 xz-utils zstd
 
 DEMO_ARGS   ?=
 PYTEST_ARGS ?=
@@ -31,7 +31,7 @@ lint: $(VENV)/.dev ## formatting, linter, types
 
 .PHONY: check
 check: lint ## lint and the fast tests, in less than two minutes
-	$(PYTHON) -m pytest -n auto -m 'not kernel and not prometheus' $(PYTEST_ARGS)
+	$(PYTHON) -m pytest -n auto -m 'not kernel and not prometheus and not chain' $(PYTEST_ARGS)
 
 .PHONY: test
 test: deps lint ## everything, also on stock kernels in QEMU and with a real Prometheus
@@ -49,13 +49,18 @@ docs: $(VENV)/.run ## the metric reference, generated from the code
 	$(PYTHON) -m nvmeof_exporter.exposition.reference > docs/metrics.md.new
 	mv docs/metrics.md.new docs/metrics.md
 
+.PHONY: rules
+rules: $(VENV)/.run ## the rule files and the operator's manifest, generated from alerts/*.py
+	$(PYTHON) -m alerts.generate
+
 .PHONY: expected
 expected: $(VENV)/.dev ## write the expected expositions of the tests anew, and show what changed
 	$(PYTHON) -m tests.fixtures.expectations
 
-# RUNLEVEL=1 keeps Debian's prometheus package from starting its service where init scripts
-# rule (containers, build machines). Where systemd runs it starts, on port 9090; the tests
-# neither need it nor mind it: they start their own on a free loopback port.
+# RUNLEVEL=1 keeps Debian's packages from starting their services where init scripts rule
+# (containers, build machines). Where systemd runs, Prometheus starts on port 9090, Alertmanager
+# on 9093, and lldpd tells the switches who this machine is. The tests neither need nor mind
+# them: they start their own, on free loopback ports and between network namespaces.
 .PHONY: deps
 deps: ## install the Debian packages that `test` needs, where they are missing (root)
 	@missing=$$(for package in $(DEBIAN_PACKAGES); do \

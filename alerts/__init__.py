@@ -1,0 +1,1 @@
+"""Source of the Prometheus rules: ``python -m alerts.generate`` writes the files beside it."""

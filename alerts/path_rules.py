@@ -1,0 +1,234 @@
+"""What single paths do."""
+
+from __future__ import annotations
+
+from alerts.model import Alert, Group
+from alerts.objectives import objective
+from alerts.snippets import CONTROLLER, DEVICE, PATH_CHANGED
+from alerts.snippets import PATHS as STATES_OF_PATHS
+
+__all__ = ["PATHS"]
+
+_FLAPPING = Alert(
+    name="NVMeoFPathFlapping",
+    severity="warning",
+    keep="10m",
+    expr=f"""
+        sum without (to) (
+          (
+              nvmeof_path_transitions_total{{to="live"}}
+            unless
+              nvmeof_path_transitions_total{{to="live"}} offset 30m
+            and on (job, instance)
+              nvmeof_exporter_last_poll_timestamp_seconds offset 30m
+          )
+          or
+          increase(nvmeof_path_transitions_total{{to="live"}}[30m])
+        ) >= {objective("path_returns")}
+    """,
+    summary=(
+        "Path {{ $labels.path }} to {{ $labels.nqn }} comes and goes on {{ $labels.instance }}"
+    ),
+    description=(
+        "Path {{ $labels.path }}",
+        CONTROLLER,
+        "to {{ $labels.nqn }} on {{ $labels.instance }} was lost and came back",
+        '{{ $value | printf "%.0f" }} times in 30 minutes; each time costs a pause.',
+        "First look at the errors and carrier changes of its link.",
+    ),
+)
+
+_RECONNECT_STORM = Alert(
+    name="NVMeoFReconnectStorm",
+    severity="warning",
+    wait="1m",
+    keep="5m",
+    note="""
+        On one node, or across the nodes of a job (then without the label `instance`). Where
+        the exporter cannot read the kernel log, only attempts that succeeded are counted.
+    """,
+    expr=f"""
+        (
+            sum without (nqn, path) (increase(nvmeof_path_reconnect_attempts_total[10m]))
+          >
+            {objective("reconnect_attempts")}
+        )
+        or
+        (
+            count by (cluster, job) (
+              sum without (nqn, path) (increase(nvmeof_path_reconnect_attempts_total[10m])) > 2
+            )
+          >=
+            {objective("reconnecting_nodes")}
+        )
+    """,
+    summary=(
+        "{{ with $labels.instance }}Many reconnects on {{ . }}"
+        "{{ else }}{{ $value }} nodes of {{ $labels.job }} reconnect at once{{ end }}"
+    ),
+    description=(
+        """
+{{ with $labels.instance -}}
+The kernel of {{ . }} tried {{ $value | printf "%.0f" }} times in ten minutes to connect lost paths:
+many are down, or one is refused again and again.
+{{- else -}}
+{{ $value }} nodes of {{ $labels.job }} tried to connect lost paths within the same ten minutes:
+a switch or a target that they share is down, or restarts.
+{{- end }}
+""",
+        "First see what the lost paths have in common: traddr, subnet or interface.",
+    ),
+)
+
+_ANA_STUCK = Alert(
+    name="NVMeoFANAStuck",
+    severity="warning",
+    wait="2m",
+    keep="2m",
+    note="""
+        Only on a live path: of a lost one the kernel keeps the ANA state that it heard
+        last.
+    """,
+    expr="""
+        max without (nsid, ana_state) (
+          nvmeof_namespace_path_ana_state{ana_state="change"} == 1
+        )
+        and on (job, instance, nqn, path)
+          nvmeof_path_state{state="live"} == 1
+    """,
+    summary=(
+        "ANA state of path {{ $labels.path }} to {{ $labels.nqn }} stays in change on"
+        " {{ $labels.instance }}"
+    ),
+    description=(
+        "The target has not finished an ANA change of path {{ $labels.path }}",
+        CONTROLLER,
+        "to {{ $labels.nqn }} on {{ $labels.instance }}; no I/O goes this way meanwhile.",
+        "First ask the target what its controllers do: a takeover or a failback hangs there.",
+    ),
+)
+
+_FAILBACK_PENDING = Alert(
+    name="NVMeoFFailbackPending",
+    severity="warning",
+    wait="10m",
+    keep="5m",
+    note="Less than one request per second is no load to judge by.",
+    expr=f"""
+        (
+            sum without (path) (
+                (
+                    rate(nvmeof_namespace_path_reads_completed_total[5m])
+                  +
+                    rate(nvmeof_namespace_path_writes_completed_total[5m])
+                )
+              and on (job, instance, nqn, nsid, path)
+                nvmeof_namespace_path_ana_state{{ana_state="non-optimized"}} == 1
+            )
+          /
+            (
+              sum without (path) (
+                  rate(nvmeof_namespace_path_reads_completed_total[5m])
+                +
+                  rate(nvmeof_namespace_path_writes_completed_total[5m])
+              ) > 1
+            )
+        ) > {objective("non_optimized_ratio")}
+        and on (job, instance, nqn, nsid)
+          nvmeof_namespace_paths{{condition="optimized"}} > 0
+    """,
+    summary=(
+        "I/O of namespace {{ $labels.nsid }} of {{ $labels.nqn }} stays on non-optimized paths on"
+        " {{ $labels.instance }}"
+    ),
+    description=(
+        "{{ $value | humanizePercentage }} of the requests on namespace {{ $labels.nsid }}",
+        DEVICE,
+        "of {{ $labels.nqn }} on {{ $labels.instance }} go over non-optimized paths although an",
+        "optimized one is usable.",
+        STATES_OF_PATHS,
+        "First compare ana_state with what the target says of itself.",
+    ),
+)
+
+_DELETING_STUCK = Alert(
+    name="NVMeoFControllerDeletingStuck",
+    severity="warning",
+    wait="5m",
+    expr="""
+        max without (state) (last_over_time(nvmeof_path_state{state="deleting"}[5m]) == 1)
+    """,
+    summary=(
+        "The controller of path {{ $labels.path }} to {{ $labels.nqn }} cannot be deleted on"
+        " {{ $labels.instance }}"
+    ),
+    description=(
+        "Path {{ $labels.path }}",
+        CONTROLLER,
+        "to {{ $labels.nqn }} on {{ $labels.instance }} is being deleted and does not go; its",
+        "requests may hang until their time-out.",
+        PATH_CHANGED,
+        "First look for blocked nvme tasks in the kernel log; disconnect no other path.",
+    ),
+)
+
+_LOSS_IMMINENT = Alert(
+    name="NVMeoFControllerLossImminent",
+    severity="warning",
+    keep="1m",
+    note="""
+        Since its last change of state; of an exporter that started later, since its start.
+        A superseded controller is no loss. ctrl_loss_tmo off is +Inf, and the ratio 0.
+    """,
+    expr=f"""
+        (
+            (
+                (
+                    nvmeof_exporter_last_poll_timestamp_seconds
+                  - ignoring (nqn, path) group_right ()
+                    nvmeof_path_last_transition_timestamp_seconds
+                )
+              or
+                (
+                    sum without (state) (
+                      nvmeof_path_state_seconds_total{{state=~"connecting|resetting"}}
+                    )
+                  unless
+                    nvmeof_path_last_transition_timestamp_seconds
+                )
+            )
+          /
+            (nvmeof_path_ctrl_loss_timeout_seconds > 0)
+        ) > {objective("controller_loss_ratio")}
+        and on (job, instance, nqn, path)
+          nvmeof_path_state{{state=~"connecting|resetting"}} == 1
+        and on (job, instance, nqn)
+          nqn:nvmeof_subsystem_paths_short:count > 0
+    """,
+    summary=(
+        "The kernel is about to give up path {{ $labels.path }} to {{ $labels.nqn }} on"
+        " {{ $labels.instance }}"
+    ),
+    description=(
+        "Path {{ $labels.path }}",
+        CONTROLLER,
+        "to {{ $labels.nqn }} on {{ $labels.instance }} has been down for",
+        "{{ $value | humanizePercentage }} of its ctrl_loss_tmo. The kernel counts attempts: it",
+        "removes the path at 100% or somewhat later, and nothing brings it back by itself.",
+        "First repair its link or target. A larger ctrl_loss_tmo of the controller, in sysfs,",
+        "gains time.",
+    ),
+)
+
+PATHS = Group(
+    "nvmeof-paths",
+    "What single paths do.",
+    (
+        _FLAPPING,
+        _RECONNECT_STORM,
+        _ANA_STUCK,
+        _FAILBACK_PENDING,
+        _DELETING_STUCK,
+        _LOSS_IMMINENT,
+    ),
+)

@@ -1,0 +1,155 @@
+"""What protects a subsystem: how many paths it has, of how many, and what they share."""
+
+from __future__ import annotations
+
+from alerts.model import Alert, Group, Record
+from alerts.snippets import CHANGED, CONTROLLER, PATH_CHANGED, PATHS
+
+__all__ = ["REDUNDANCY"]
+
+_PATHS_SHORT = Record(
+    name="nqn:nvmeof_subsystem_paths_short:count",
+    note="""
+        Live paths that are short of the expected number: one series per subsystem and node.
+        The exporter expects no superseded and no detached path, so nothing here waits for
+        one.
+    """,
+    expr="""
+        clamp_min(
+            last_over_time(nvmeof_subsystem_paths_expected[5m])
+          -
+            (
+                count without (path, state) (
+                  last_over_time(nvmeof_path_state{state="live"}[5m]) == 1
+                )
+              or
+                0 * last_over_time(nvmeof_subsystem_paths_expected[5m])
+            ),
+          0
+        )
+    """,
+)
+
+_REDUNDANCY_LOST = Alert(
+    name="NVMeoFRedundancyLost",
+    severity="critical",
+    wait="1m",
+    keep="2m",
+    note="A subsystem that never had more than one path, and is not configured to, pages nobody.",
+    expr="""
+        max without (level) (
+            last_over_time(nvmeof_subsystem_redundancy{level="at-risk"}[5m]) == 1
+          and on (job, instance, nqn)
+            last_over_time(nvmeof_subsystem_paths_expected[5m]) > 1
+        )
+        or
+        max without (level) (
+            last_over_time(nvmeof_subsystem_redundancy{level="at-risk"}[1h]) == 1
+          and on (job, instance, nqn)
+            last_over_time(nvmeof_subsystem_paths_expected[1h]) > 1
+          and on (job, instance)
+            up == 0
+        )
+    """,
+    summary="One path left to {{ $labels.nqn }} on {{ $labels.instance }}",
+    description=(
+        "{{ $labels.nqn }} on {{ $labels.instance }} runs on its last path: the next failure",
+        "stops its I/O.",
+        PATHS,
+        CHANGED,
+        "First see what the lost paths share: an interface, a switch, a controller of the target.",
+    ),
+)
+
+_PATH_DEGRADED = Alert(
+    name="NVMeoFPathDegraded",
+    severity="warning",
+    wait="2m",
+    keep="5m",
+    note="""
+        max_over_time and keep_firing_for: a path that comes and goes is one alert, not
+        many.
+    """,
+    expr="""
+        max without (level) (
+          max_over_time(nvmeof_subsystem_redundancy{level="degraded"}[90s]) == 1
+        )
+        or
+        max without (level) (
+            last_over_time(nvmeof_subsystem_redundancy{level="degraded"}[1h]) == 1
+          and on (job, instance)
+            up == 0
+        )
+    """,
+    summary="Fewer paths than expected to {{ $labels.nqn }} on {{ $labels.instance }}",
+    description=(
+        "{{ $labels.nqn }} on {{ $labels.instance }} still has more than one path, but fewer",
+        "than expected.",
+        PATHS,
+        CHANGED,
+        "First compare the addresses and interfaces of the paths that are down.",
+    ),
+)
+
+_PATH_MISSING = Alert(
+    name="NVMeoFPathMissing",
+    severity="warning",
+    wait="5m",
+    note="A node that boots connects within five minutes.",
+    expr="""
+        max without (state) (
+            last_over_time(nvmeof_path_state{state="missing"}[5m]) == 1
+          and on (job, instance, nqn)
+            nqn:nvmeof_subsystem_paths_short:count > 0
+        )
+        or
+        max without (state) (
+            last_over_time(nvmeof_path_state{state="missing"}[1h]) == 1
+          and on (job, instance, nqn)
+            last_over_time(nqn:nvmeof_subsystem_paths_short:count[1h]) > 0
+          and on (job, instance)
+            up == 0
+        )
+    """,
+    summary="Path {{ $labels.path }} to {{ $labels.nqn }} is gone on {{ $labels.instance }}",
+    description=(
+        "The kernel of {{ $labels.instance }} has given up, or never made, path {{ $labels.path }}",
+        CONTROLLER,
+        "to {{ $labels.nqn }}; it does not come back by itself.",
+        PATH_CHANGED,
+        "First connect it again: nvme connect-all, or a restart of nvmf-autoconnect. If it is not",
+        "wanted any more: nvmeof-exporter forget.",
+    ),
+)
+
+_SHARED_FATE = Alert(
+    name="NVMeoFSharedFate",
+    severity="warning",
+    wait="30m",
+    note="""
+        Where there is more than one path to share something: the last one left has an alert of
+        its own. A common switch is told by the metric and not here, since stacks and pairs of
+        switches look like one.
+    """,
+    expr="""
+        last_over_time(nvmeof_subsystem_distinct{resource=~"nic|target_address|subnet"}[5m]) == 1
+        and on (job, instance, nqn)
+          last_over_time(nvmeof_subsystem_redundancy{level=~"redundant|degraded"}[5m]) == 1
+    """,
+    summary=(
+        "All paths to {{ $labels.nqn }} on {{ $labels.instance }} share one {{ $labels.resource }}"
+    ),
+    description=(
+        "The usable and standby paths to {{ $labels.nqn }} on {{ $labels.instance }} run over one",
+        "{{ $labels.resource }}: when it fails, they all do.",
+        PATHS,
+        "First compare their addresses and interfaces in nvmeof_path_info; then connect one of",
+        "them another way.",
+    ),
+)
+
+REDUNDANCY = Group(
+    "nvmeof-redundancy",
+    "What protects a subsystem.",
+    (_PATHS_SHORT, _REDUNDANCY_LOST, _PATH_DEGRADED, _PATH_MISSING, _SHARED_FATE),
+)
