@@ -57,7 +57,7 @@ _STALLED = ({"nqn": _ARRAY, "nsid": "1"}, {"nqn": _ARRAY, "nsid": "2"})
 
 #: A keep-alive that no failover should wait for, on every path.
 _UNWISE = tuple(
-    {"nqn": nqn, "path": path, "rule": "keep_alive_tmo"}
+    {"nqn": nqn, "path": path, "rule": "keep_alive"}
     for nqn, path in (
         (_ARRAY, "tcp:10.0.0.2:4420%h0"),
         (_ARRAY, "tcp:10.0.1.2:4420%h1"),
