@@ -34,7 +34,12 @@ if TYPE_CHECKING:
 
     from tests.alerts.chain.expected import Told
 
-pytestmark = [pytest.mark.prometheus, pytest.mark.chain, pytest.mark.timeout(1200)]
+pytestmark = [
+    pytest.mark.prometheus,
+    pytest.mark.chain,
+    pytest.mark.xdist_group("chain"),
+    pytest.mark.timeout(1200),
+]
 
 _ALERTS = Path(__file__).resolve().parents[3] / "alerts"
 
