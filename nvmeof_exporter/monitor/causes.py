@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from nvmeof_exporter.model import Controller, Event, PathId
-    from nvmeof_exporter.monitor.failover import NamespaceView
     from nvmeof_exporter.monitor.look import Look
+    from nvmeof_exporter.monitor.share import NamespaceView
 
 __all__ = ["ERROR_CAUSES", "FAILOVER_CAUSES", "Evidence", "LossSigns", "Losses", "error_cause"]
 

@@ -2,9 +2,11 @@
 
 A failover opens when a path that carries I/O leaves the usable set, and closes
 when every namespace whose I/O was on it has seen a request truly completed on
-another path *after* the lost one gave its requests up. Losing several paths or
-namespaces by one event is one failover; flapping meanwhile does not make two;
-with no other path to go to it is a pause (see ``stall.py``), not a failover.
+another path *after* the lost one gave its requests up. Further paths that carry
+I/O and are lost meanwhile belong to it: it is timed once, and tells of each path
+that I/O left. Losing several namespaces by one event is one failover; flapping
+meanwhile does not make two; with no other path to go to it is a pause (see
+``stall.py``), not a failover.
 """
 
 from __future__ import annotations
@@ -12,16 +14,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from nvmeof_exporter.monitor.stall import first_done
+from nvmeof_exporter.monitor.share import Share, go_on, last_moved, note_given_up
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping
 
     from nvmeof_exporter.model import PathId
-    from nvmeof_exporter.monitor.progress import PathProgress, Step
-    from nvmeof_exporter.monitor.stall import NamespaceProgress, NamespaceStep
+    from nvmeof_exporter.monitor.pace import NamespaceStep
+    from nvmeof_exporter.monitor.progress import Step
+    from nvmeof_exporter.monitor.share import NamespaceView
 
-__all__ = ["Failback", "Failover", "FailoverTracker", "NamespaceView"]
+__all__ = ["Failback", "Failover", "FailoverTracker"]
 
 #: A path carries I/O when its newest completion is at most this much (seconds)
 #: older than the namespace's newest.
@@ -34,31 +37,28 @@ _ACTIVE_SECONDS = 0.5
 #: that what the kernel logs about it can tell the cause.
 _SETTLE_SECONDS = 0.3
 
-#: A run of completions that began at most this long (seconds) before the loss
-#: was seen is taken for the failed-over requests (ANA errors precede the state).
-_EARLY_REROUTE_SECONDS = 0.3
-
-
 #: I/O that nobody wants any more for this long (seconds) will not go elsewhere.
 _ABANDONED_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class NamespaceView:
-    """A namespace's progress and its newest step."""
-
-    progress: NamespaceProgress
-    step: NamespaceStep
-
-
-@dataclass(frozen=True, slots=True)
 class Failover:
-    """One failover that is over. Times are monotonic seconds; None when no I/O took part."""
+    """One failover that is over. Times are monotonic seconds; None when no I/O took part.
+
+    ``path`` is the one whose I/O waited longest, ``also`` others that I/O left by
+    the same event.
+    """
 
     path: PathId
     lost_at: float
     start: float | None = None
     end: float | None = None
+    also: tuple[PathId, ...] = ()
+
+    @property
+    def paths(self) -> tuple[PathId, ...]:
+        """Every path that I/O left."""
+        return (self.path, *self.also)
 
     @property
     def duration(self) -> float | None:
@@ -90,39 +90,49 @@ class Failback:
 
 
 @dataclass(slots=True)
-class _Part:
-    """One namespace's share: when its I/O on the lost path last moved, was given up, went on.
+class _Loss:
+    """One lost path of a failover.
 
-    ``cancelled``: how many requests were given up then.
+    ``timed``: I/O was under way on it. ``usable_at`` and ``back_at``: since when it is
+    usable again, and carries I/O again, before the failover is closed.
     """
 
-    start: float | None
-    given_up: float | None = None
-    cancelled: int = 0
-    end: float | None = None
-    returned: bool = False
+    lost_at: float
+    timed: bool = False
+    usable_at: float | None = None
+    back_at: float | None = None
+    shares: dict[str, Share] = field(default_factory=dict)
+
+    @property
+    def pending(self) -> bool:
+        return any(share.end is None and not share.returned for share in self.shares.values())
+
+    @property
+    def went_on(self) -> list[Share]:
+        """The shares of those namespaces whose I/O went on elsewhere."""
+        return [share for share in self.shares.values() if share.end is not None]
 
 
 @dataclass(slots=True)
 class _Open:
-    path: PathId
-    opened: float
-    lost_at: float
-    timed: bool
-    parts: dict[str, _Part] = field(default_factory=dict)
+    """A failover that is not over. ``newest`` is when the newest of its losses was seen."""
+
+    newest: float
+    losses: dict[PathId, _Loss] = field(default_factory=dict)
 
     @property
     def pending(self) -> bool:
-        return any(part.end is None and not part.returned for part in self.parts.values())
+        return any(loss.pending for loss in self.losses.values())
 
 
 @dataclass(slots=True)
 class _Away:
-    """A path that I/O has left: since when, whether timed, and when it was usable again."""
+    """A path that I/O has left: since when, whether timed, when usable and when used again."""
 
     since: float
     timed: bool
     usable_at: float | None = None
+    back_at: float | None = None
 
 
 class FailoverTracker:
@@ -135,7 +145,7 @@ class FailoverTracker:
     @property
     def in_progress(self) -> bool:
         """Whether a path was given up and its I/O has not gone on elsewhere yet."""
-        return self._open is not None and self._open.timed and self._open.pending
+        return self._open is not None and self._open.pending
 
     @property
     def settling(self) -> bool:
@@ -150,13 +160,14 @@ class FailoverTracker:
             for path, step in view.step.paths.items():
                 if step.lost:
                     self._lost(nsid, view, path, step, now)
-        if self._open is not None:
-            for nsid, part in list(self._open.parts.items()):
-                gone = namespaces.get(nsid)
-                if gone is None:
-                    del self._open.parts[nsid]
+        for path, loss in (self._open.losses if self._open is not None else {}).items():
+            _note_return(loss, path, namespaces.values(), (before + now) / 2)
+            for nsid, share in list(loss.shares.items()):
+                view_now = namespaces.get(nsid)
+                if view_now is None:
+                    del loss.shares[nsid]
                 else:
-                    self._follow(self._open, part, gone, before, now)
+                    self._follow(path, share, view_now, before, now)
         closed = self._close(namespaces, now)
         return closed, self._failbacks(namespaces, before, now)
 
@@ -180,85 +191,68 @@ class FailoverTracker:
             # There is nowhere to fail over to: a pause and an outage.
             return
         if self._open is None:
-            self._open = _Open(path, now, step.ended, timed=active)
-        elif self._open.path != path:
-            return
-        self._open.timed |= active
-        if active and nsid not in self._open.parts:
-            self._open.parts[nsid] = _Part(start=_last_moved(view, path, step))
+            self._open = _Open(now)
+        loss = self._open.losses.get(path)
+        if loss is None:
+            loss = self._open.losses[path] = _Loss(step.ended)
+            self._open.newest = now
+        loss.timed |= active
+        if active and nsid not in loss.shares:
+            loss.shares[nsid] = Share(start=last_moved(view, path, step))
 
     def _follow(
-        self, record: _Open, part: _Part, view: NamespaceView, before: float, now: float
+        self, lost: PathId, share: Share, view: NamespaceView, before: float, now: float
     ) -> None:
-        """Look for the end of one namespace's share."""
-        if part.end is not None:
+        """Look for the end of one namespace's share of the loss of a path."""
+        if share.end is not None:
             return
-        own = view.step.paths.get(record.path)
-        progress = view.progress.paths.get(record.path)
-        given_up_now = part.given_up is None
+        own = view.step.paths.get(lost)
+        progress = view.progress.paths.get(lost)
+        given_up_now = share.given_up is None
         if own is not None:
-            self._note_given_up(part, own, progress, now - before)
+            note_given_up(share, own, progress, now - before)
         elif given_up_now:
-            part.given_up = now
-        others = [(p, s) for p, s in view.step.paths.items() if p != record.path and s.true]
+            share.given_up = now
+        # One that was lost as well took nothing over: what it did came before.
+        others = {p: s for p, s in view.step.paths.items() if p != lost and s.true and not s.lost}
+        sent_on = view.progress.sent_on_at(share.given_up)
         on_it_again = own is not None and own.true and progress is not None and progress.usable
-        if on_it_again:
+        if on_it_again and not (others and sent_on is not None):
             # With others usable all the time, one of them would have come first.
-            part.returned = True
-        elif part.given_up is not None and others:
-            part.returned = False
-            given_up = part.given_up
-            if given_up_now:
-                end = min(
-                    _elsewhere(part, step, view.progress.paths.get(path), before, now)
-                    for path, step in others
-                )
-            else:
-                sent_on = view.progress.sent_on_at(given_up)
-                end = first_done(view.step, sent_on, part.cancelled, before, now)
-            part.end = max(end, part.start or 0.0)
-            part.start = given_up if part.start is None else part.start
-            if given_up_now and own is not None and part.end >= before:
-                _shorten(part, view.step, own, now - before)
-        elif part.given_up is not None and not view.progress.wanted:
+            share.returned = True
+        elif share.given_up is not None and others:
+            share.returned = False
+            go_on(share, view, own, others, (before, now), given_up_now=given_up_now)
+        elif share.given_up is not None and not view.progress.wanted:
             # Failed, or nobody waits for it any more: nothing will go elsewhere.
-            part.returned |= now - part.given_up > _ABANDONED_SECONDS
-
-    @staticmethod
-    def _note_given_up(
-        part: _Part, own: Step, progress: PathProgress | None, interval: float
-    ) -> None:
-        """Note when the lost path gave its requests up, and let their waiting date the start."""
-        if own.cancelled and own.wait is not None:
-            start = own.ended - own.wait
-            if own.wait < interval and progress is not None:
-                # Too short to date anything: requests came steadily, the gap after the last does.
-                start = min(start, progress.next_due or start)
-            part.start = start if part.given_up is None else min(start, part.start or start)
-        if part.given_up is None and (progress is None or progress.in_flight == 0):
-            part.given_up = own.ended
-            part.cancelled = own.cancelled
+            share.returned |= now - share.given_up > _ABANDONED_SECONDS
 
     def _close(self, namespaces: Mapping[str, NamespaceView], now: float) -> Failover | None:
         record = self._open
-        if record is None or now - record.opened < _SETTLE_SECONDS:
+        if record is None or now - record.newest < _SETTLE_SECONDS or record.pending:
             return None
-        if record.timed and record.parts:
-            if record.pending:
-                return None
-            self._open = None
-            ended = [part for part in record.parts.values() if part.end is not None]
-            if not ended:
-                return None
-            worst = max(ended, key=lambda part: (part.end or 0.0) - (part.start or 0.0))
-            last = max(part.end or 0.0 for part in ended)
-            self._away[record.path] = _Away(last, timed=True)
-            return Failover(record.path, record.lost_at, worst.start, worst.end)
         self._open = None
-        if record.timed or not _another_usable(namespaces.values(), record.path):
+        left: dict[PathId, float] = {}
+        for path, loss in record.losses.items():
+            if loss.went_on:
+                left[path] = max(share.end or 0.0 for share in loss.went_on)
+                self._away[path] = _Away(
+                    left[path], timed=True, usable_at=loss.usable_at, back_at=loss.back_at
+                )
+            elif not loss.timed and _another_usable(namespaces.values(), path):
+                left[path] = now
+                self._away[path] = _Away(now, timed=False)
+        if not left:
             return None
-        self._away[record.path] = _Away(now, timed=False)
-        return Failover(record.path, record.lost_at)
+        shares = [(path, share) for path in left for share in record.losses[path].went_on]
+        path, worst = max(
+            shares, key=lambda found: found[1].waited, default=(next(iter(left)), None)
+        )
+        also = tuple(other for other in left if other != path)
+        lost_at = record.losses[path].lost_at
+        if worst is None:
+            return Failover(path, lost_at, also=also)
+        return Failover(path, lost_at, worst.start, worst.end, also)
 
     def _failbacks(
         self, namespaces: Mapping[str, NamespaceView], before: float, now: float
@@ -269,18 +263,20 @@ class FailoverTracker:
             views = [v for v in namespaces.values() if path in v.progress.paths]
             usable = bool(views) and all(v.progress.paths[path].usable for v in views)
             if not usable:
-                away.usable_at = None
+                away.usable_at = away.back_at = None
                 continue
             if away.usable_at is None:
                 away.usable_at = middle
-            if any(path in v.step.paths and v.step.paths[path].true for v in views):
+            if away.back_at is None and any(_moved(v, path) for v in views):
+                away.back_at = middle
+            if away.back_at is not None:
                 del self._away[path]
                 if away.timed:
                     found.append(
                         Failback(
                             path,
                             max(away.usable_at - away.since, 0.0),
-                            max(middle - away.usable_at, 0.0),
+                            max(away.back_at - away.usable_at, 0.0),
                         )
                     )
                 else:
@@ -296,60 +292,19 @@ def _carried(whole: NamespaceStep, step: Step) -> bool:
     return newest - step.last_true <= _CARRIER_SECONDS
 
 
-def _last_moved(view: NamespaceView, path: PathId, step: Step) -> float | None:
-    """Date the last true completion on a path that was lost just now."""
-    progress = view.progress.paths.get(path)
-    if progress is None:
-        # Its counters went with it: I/O flowed on it for all that is known.
-        return max(step.last_true, step.ended) if step.last_true is not None else None
-    last = progress.last_true
-    waiting_since = view.progress.waiting_since
-    if last is not None and waiting_since is not None and not step.in_flight_before:
-        # Nothing was caught on it: what waits now was turned away later.
-        return max(last, waiting_since)
-    return last
+def _note_return(loss: _Loss, path: PathId, views: Iterable[NamespaceView], middle: float) -> None:
+    """Note when a lost path is usable and carries I/O again; ``middle`` is the interval's."""
+    steps = [view.step.paths[path] for view in views if path in view.step.paths]
+    if any(step.lost for step in steps):
+        loss.usable_at = loss.back_at = None
+    elif any(step.returned for step in steps):
+        loss.usable_at = middle
+    if loss.usable_at is not None and loss.back_at is None and any(step.true for step in steps):
+        loss.back_at = middle
 
 
-def _elsewhere(
-    part: _Part, step: Step, progress: PathProgress | None, before: float, now: float
-) -> float:
-    """Date the first completion on another path when requests were given up just now.
-
-    It came as much later as the first ones took there, unless I/O had moved
-    over before the loss could be seen.
-    """
-    given_up = part.given_up if part.given_up is not None else now
-    since = progress.flow_since if progress is not None else None
-    began_early = (
-        since is not None
-        and part.start is not None
-        and part.start - _EARLY_REROUTE_SECONDS <= since < before
-        and now - since < 2 * _EARLY_REROUTE_SECONDS
-    )
-    if began_early and since is not None:
-        return since
-    return given_up + min(step.latency, (now - before) / 2)
-
-
-def _shorten(part: _Part, whole: NamespaceStep, own: Step, interval: float) -> None:
-    """Date a failover that began and ended within one poll interval.
-
-    Neither end is seen then. What the lost requests waited and what the first
-    ones elsewhere took is the least it lasted; what the interval lacks in
-    completions, at the pace before, is what the applications did not get done.
-    """
-    waited = own.wait or 0.0
-    if part.end is None or own.gone or waited >= interval:
-        return
-    if own.last_true is None or part.end - own.last_true > 2 * interval:
-        return
-    elsewhere = [s.latency for s in whole.paths.values() if s is not own and s.true]
-    felt = waited + min(elsewhere, default=0.0)
-    if whole.pace:
-        # Where cancelled ones cannot be told apart, at most those in flight before were.
-        flowed = whole.true + max(own.cancelled - max(own.in_flight_before, 1), 0)
-        felt = max(felt, interval - flowed / whole.pace)
-    part.start = part.end - min(felt, interval)
+def _moved(view: NamespaceView, path: PathId) -> bool:
+    return path in view.step.paths and view.step.paths[path].true > 0
 
 
 def _another_usable(views: Iterable[NamespaceView], path: PathId) -> bool:

@@ -145,16 +145,19 @@ class Monitor:
         self._observe_expectations(look)
 
     def _count_failover(self, look: Look, record: SubsystemRecord, failover: Failover) -> None:
-        label = str(failover.path)
-        cause = self._losses.cause(
-            look.nqn, failover.path, look.now, log_readable=self.log_readable
-        )
+        causes = {
+            str(path): self._losses.cause(look.nqn, path, look.now, log_readable=self.log_readable)
+            for path in failover.paths
+        }
+        (label, cause), *also = causes.items()
         fields: dict[str, str | float] = {"path": label, "cause": cause}
+        if also:
+            fields["also"] = " ".join(other for other, _ in also)
         if failover.duration is not None and failover.end is not None:
             fields["seconds"] = round(failover.duration, 3)
             fields["detection_seconds"] = round(failover.detection, 3)
             fields["reroute_seconds"] = round(failover.reroute, 3)
-        record.count_failover(label, cause, failover, wall=look.wall, now=look.now)
+        record.count_failover(causes, failover, wall=look.wall, now=look.now)
         self._journal.tell(look, "failover", severe=True, **fields)
 
     def _count_failback(self, look: Look, record: SubsystemRecord, failback: Failback) -> None:

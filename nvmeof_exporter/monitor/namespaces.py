@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nvmeof_exporter.model import EventKind
-from nvmeof_exporter.monitor.failover import NamespaceView
+from nvmeof_exporter.monitor.pace import NamespaceStep
 from nvmeof_exporter.monitor.records import NamespaceRecord
-from nvmeof_exporter.monitor.stall import NamespaceProgress, NamespaceStep
+from nvmeof_exporter.monitor.share import NamespaceView
+from nvmeof_exporter.monitor.stall import NamespaceProgress
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -1,8 +1,8 @@
 """Whether requests on one path make progress, and how long those waited that did not.
 
 The kernel's completion counts lie at the moment that matters: when a path is
-lost, its requests are *completed* there with success and sent elsewhere. Here
-each completion is told apart as true or cancelled. The time fields of the same
+lost, its requests are *completed* there with success and sent elsewhere
+(``cancelled.py`` tells these apart). The time fields of the same
 ``stat`` line date the pause: at the end of a request they grow by exactly what
 it was outstanding, so a pause is known to milliseconds however long the poll
 interval is. ``docs/failover.md`` has the drawing.
@@ -13,6 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from nvmeof_exporter.monitor.cancelled import Cancellations, Change
+
 if TYPE_CHECKING:
     from nvmeof_exporter.model import IoCounters, NamespacePath
 
@@ -20,13 +22,6 @@ __all__ = ["PathProgress", "Step"]
 
 #: Weight of the newest interval in the running means of rate and latency.
 _SMOOTHING = 0.2
-
-#: A failed-over request counted by the kernel ends within this time (seconds);
-#: after it, a count that found no completion is dropped.
-_CARRY_SECONDS = 1.0
-
-#: Intervals of one request size after which the size is taken for known.
-_SIZE_SAMPLES = 3
 
 #: A longer time without completions ends a run of them (seconds).
 _RUN_GAP_SECONDS = 0.25
@@ -68,11 +63,15 @@ class Step:
 
 @dataclass(slots=True)
 class _Group:
-    """Requests issued between two polls: how many, and when at the earliest and latest."""
+    """Requests issued between two polls: how many, and when at the earliest and latest.
+
+    ``earliest`` is an estimate; before ``floor`` none of them can have been issued.
+    """
 
     count: int
     earliest: float
     latest: float
+    floor: float
 
     @property
     def middle(self) -> float:
@@ -81,44 +80,6 @@ class _Group:
     @property
     def width(self) -> float:
         return self.latest - self.earliest
-
-
-class _Change:
-    """What two readings of ``stat`` differ by; ``waited`` in seconds."""
-
-    __slots__ = ("ended", "sectors", "transfers", "waited")
-
-    def __init__(self, old: IoCounters, new: IoCounters) -> None:
-        self.ended = new.completed - old.completed
-        self.transfers = max(new.reads + new.writes - old.reads - old.writes, 0)
-        moved = new.read_sectors + new.write_sectors - old.read_sectors - old.write_sectors
-        self.sectors = max(moved, 0)
-        self.waited = max(new.waited_ms - old.waited_ms, 0) / 1000
-
-
-class _Sizes:
-    """Learns whether all requests of a path are of one size."""
-
-    __slots__ = ("_seen", "_size")
-
-    def __init__(self) -> None:
-        self._size = 0
-        self._seen = 0
-
-    @property
-    def uniform(self) -> int:
-        """The size in sectors, 0 while it is not known or differs."""
-        return self._size if self._seen >= _SIZE_SAMPLES else 0
-
-    def learn(self, transfers: int, sectors: int) -> None:
-        """Take the requests of an interval in which none was cancelled."""
-        if not transfers:
-            return
-        size, rest = divmod(sectors, transfers)
-        if rest or size != self._size:
-            self._size = 0 if rest else size
-            self._seen = 0
-        self._seen += bool(self._size)
 
 
 class PathProgress:
@@ -131,9 +92,7 @@ class PathProgress:
     """
 
     __slots__ = (
-        "_carry",
-        "_carry_until",
-        "_failovers",
+        "_cancellations",
         "_giving_up",
         "_groups",
         "_instance",
@@ -141,7 +100,6 @@ class PathProgress:
         "_latency",
         "_rate",
         "_seen",
-        "_sizes",
         "flow_since",
         "in_flight",
         "last_ended",
@@ -153,16 +111,13 @@ class PathProgress:
     def __init__(self) -> None:
         self._instance = ""
         self._io: IoCounters | None = None
-        self._failovers: int | None = None
-        self._carry = 0
-        self._carry_until = 0.0
+        self._cancellations = Cancellations()
         self._giving_up = False
         self.unread_since: float | None = None
         self._groups: list[_Group] = []
         self._rate = 0.0
         self._latency = 0.0
         self._seen: float | None = None
-        self._sizes = _Sizes()
         self.in_flight = 0
         self.usable = False
         self.last_true: float | None = None
@@ -213,16 +168,19 @@ class PathProgress:
         if fresh or old is None:
             self._begin(path, new, now)
             return step
-        change = _Change(old, new)
+        change = Change(old, new)
         ended, waited = change.ended, change.waited
-        step.cancelled = self._cancelled(
-            path, change, now, steady=usable_before and self.usable and not renewed
-        )
+        if usable_before and self.usable and not renewed:
+            survivors = None
+        else:
+            # It came back: what was in flight before cannot have survived. Or it is lost.
+            survivors = max(ended - self.in_flight, 0) if self.usable else 0
+        step.cancelled = self._cancellations.count(path.failovers, change, now, survivors)
         step.true = ended - step.cancelled
         if ended:
             step.ended = self._ended_at(step, new.in_flight, before, now)
             step.latency = waited / ended
-            step.wait = self._wait_of_the_oldest(ended, waited, step.ended, before, now)
+            step.wait = self._wait_of_the_oldest(step, waited, before, now)
         elif new.in_flight < self.in_flight and not self.usable:
             # Given up without being counted anywhere: on no path any more, and not done.
             step.cancelled = self.in_flight - new.in_flight
@@ -244,66 +202,16 @@ class PathProgress:
             step.wait = max(step.ended - self._groups[0].middle, 0.0)
         self.usable = False
         self._io = None
-        self._failovers = None
+        self._cancellations.begin(None)
         self._groups = []
         self.in_flight = 0
         return step
 
     def _begin(self, path: NamespacePath, io: IoCounters, now: float) -> None:
         """Start from here: what happened before is not known."""
-        self._failovers = path.failovers
-        self._carry = 0
+        self._cancellations.begin(path.failovers)
         self.in_flight = io.in_flight
-        self._groups = [_Group(io.in_flight, now, now)] if io.in_flight else []
-
-    def _cancelled(self, path: NamespacePath, change: _Change, now: float, *, steady: bool) -> int:
-        """Tell how many of the requests that ended were sent elsewhere instead of done."""
-        counted = path.failovers is not None and self._failovers is not None
-        if counted:
-            return self._cancelled_by_count(path.failovers or 0, change, now)
-        self._failovers = path.failovers
-        return self._cancelled_by_signs(change, steady=steady)
-
-    def _cancelled_by_count(self, failovers: int, change: _Change, now: float) -> int:
-        """Use the kernel's failover count (7.2+): it counts exactly these.
-
-        It is raised before the request ends, so it may run ahead by a poll.
-        It is writable by root: a fall is a reset to zero.
-        """
-        grown = failovers - (self._failovers or 0)
-        self._failovers = failovers
-        if grown < 0:
-            grown = failovers
-        if grown:
-            self._carry += grown
-            self._carry_until = now + _CARRY_SECONDS
-        elif now > self._carry_until:
-            self._carry = 0
-        cancelled = min(self._carry, change.ended)
-        self._carry -= cancelled
-        return cancelled
-
-    def _cancelled_by_signs(self, change: _Change, *, steady: bool) -> int:
-        """Do without the count: a cancelled request moves no sectors.
-
-        Where requests have all been of one size, the sectors therefore tell how
-        many were true. Else, completions without a single sector are none, and
-        completions in an interval in which the path was not usable throughout
-        prove nothing.
-        """
-        transfers = change.transfers
-        size = self._sizes.uniform
-        if transfers and not change.sectors:
-            return transfers
-        if size and change.sectors % size == 0 and change.sectors // size <= transfers:
-            return transfers - change.sectors // size
-        if steady:
-            self._sizes.learn(transfers, change.sectors)
-            return 0
-        if self.usable:
-            # It came back: what was in flight before cannot have survived.
-            return min(change.ended, self.in_flight)
-        return change.ended
+        self._groups = [_Group(io.in_flight, now, now, now)] if io.in_flight else []
 
     def _ended_at(self, step: Step, left: int, before: float, now: float) -> float:
         """Date the end of the requests; ``left`` are in flight still.
@@ -319,7 +227,7 @@ class PathProgress:
         return (before + now) / 2
 
     def _wait_of_the_oldest(
-        self, ended: int, waited: float, end: float, before: float, now: float
+        self, step: Step, waited: float, before: float, now: float
     ) -> float | None:
         """Estimate how long the oldest of the ended requests had waited.
 
@@ -329,38 +237,50 @@ class PathProgress:
         """
         if not self._groups:
             return None
-        oldest = self._groups[0]
+        ended, end = step.true + step.cancelled, step.ended
+        oldest, youngest = self._groups[0], self._groups[-1]
         outstanding = sum(group.count for group in self._groups)
         if ended < outstanding:
             wait = waited / ended
         else:
-            rest = waited - (ended - outstanding) * min(self._latency, now - before)
+            unseen = ended - outstanding
+            if not step.true and youngest.latest <= before - (now - before):
+                # All were given up and none had come of late: these waited as well, for the
+                # driver to take them, and so were in no count.
+                oldest.count += unseen
+                unseen = 0
+            rest = waited - unseen * min(self._latency, now - before)
             rest -= sum(group.count * (end - group.middle) for group in self._groups)
             uncertainty = sum(group.count * group.width**2 for group in self._groups)
             share = oldest.width**2 / uncertainty if uncertainty else 1 / oldest.count
-            wait = end - oldest.middle + rest * share + self._spread(oldest)
-        return min(max(wait, before - oldest.latest, 0.0), now - oldest.earliest)
+            mean = end - oldest.middle + rest * share
+            wait = mean + self._spread(oldest, end - mean)
+        return min(max(wait, before - oldest.latest, 0.0), now - oldest.floor)
 
-    def _spread(self, group: _Group) -> float:
-        """Return how much earlier than the mean the oldest of a group was issued."""
+    def _spread(self, group: _Group, middle: float) -> float:
+        """Return how much earlier than the mean (``middle``) the oldest of a group was issued.
+
+        The youngest was issued as much later, and not after it was seen.
+        """
         if group.count < 2 or not self._rate:  # noqa: PLR2004 (one request is its own mean)
             return 0.0
         span = min(group.width, group.count / self._rate)
-        return span / 2 * (group.count - 1) / (group.count + 1)
+        spread = span / 2 * (group.count - 1) / (group.count + 1)
+        return max(min(spread, group.latest - middle, middle - group.floor), 0.0)
 
     def _account(self, step: Step, ended: int, in_flight: int, before: float, now: float) -> None:
         ended_before_all = ended >= self.in_flight
         if step.true:
             self._account_true(step, before, now)
         if ended:
-            earliest = self._earliest_issue(before, now)
+            earliest, floor = self._earliest_issue(before, now), before
             if self._groups and not ended_before_all:
-                earliest = self._groups[0].earliest
-            self._groups = [_Group(in_flight, earliest, now)] if in_flight else []
+                earliest, floor = self._groups[0].earliest, self._groups[0].floor
+            self._groups = [_Group(in_flight, earliest, now, floor)] if in_flight else []
             self.last_ended = now
         elif in_flight > self.in_flight:
             if len(self._groups) < _MAX_GROUPS:
-                self._groups.append(_Group(in_flight - self.in_flight, before, now))
+                self._groups.append(_Group(in_flight - self.in_flight, before, now, before))
             else:
                 self._groups[-1].count += in_flight - self.in_flight
         elif not in_flight:

@@ -9,11 +9,11 @@ from nvmeof_exporter.model import IoCounters
 from nvmeof_exporter.monitor.histogram import Histogram
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Container, Mapping
 
     from nvmeof_exporter.model import Namespace, NamespacePath
     from nvmeof_exporter.monitor.failover import Failback, Failover
-    from nvmeof_exporter.monitor.stall import NamespaceStep
+    from nvmeof_exporter.monitor.pace import NamespaceStep
 
 __all__ = ["PHASES", "NamespaceRecord", "Occurrence", "SubsystemRecord"]
 
@@ -53,10 +53,14 @@ class SubsystemRecord:
     in_progress: bool = False
 
     def count_failover(
-        self, label: str, cause: str, failover: Failover, *, wall: float, now: float
+        self, causes: Mapping[str, str], failover: Failover, *, wall: float, now: float
     ) -> None:
-        """Count one that is over; ``wall`` and ``now`` are the same moment on both clocks."""
-        self.failovers[label, cause] = self.failovers.get((label, cause), 0) + 1
+        """Count one that is over: for each path that I/O left, and timed once.
+
+        ``causes`` goes by path label; ``wall`` and ``now`` are the same moment on both clocks.
+        """
+        for key in causes.items():
+            self.failovers[key] = self.failovers.get(key, 0) + 1
         if failover.duration is None or failover.end is None:
             return
         self.durations.observe(failover.duration)

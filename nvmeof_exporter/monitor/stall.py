@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nvmeof_exporter.monitor.progress import PathProgress, Step
+from nvmeof_exporter.monitor.pace import NamespaceStep, Pace, first_done
+from nvmeof_exporter.monitor.progress import PathProgress
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from nvmeof_exporter.model import Namespace, PathId
+    from nvmeof_exporter.monitor.progress import Step
 
-__all__ = ["NamespaceProgress", "NamespaceStep", "Pause", "first_done"]
+__all__ = ["NamespaceProgress", "Pause"]
 
 #: Requests given up by a lost path are re-sent at once when another is usable.
 #: When none shows up in flight within this time (seconds), nobody wants them any more.
@@ -31,12 +33,6 @@ _ORPHANED_SECONDS = 60.0
 #: that I/O moves on: nothing is said of pauses then.
 _BLIND_SECONDS = 1.0
 
-#: Weight of the newest interval in the running mean of completions per second.
-_PACE_WEIGHT = 0.2
-
-#: A longer time (seconds) without completions is no part of their pace.
-_PACE_GAP_SECONDS = 0.25
-
 
 @dataclass(frozen=True, slots=True)
 class Pause:
@@ -50,23 +46,6 @@ class Pause:
     def duration(self) -> float:
         """Length in seconds."""
         return max(self.end - self.start, 0.0)
-
-
-@dataclass(slots=True)
-class NamespaceStep:
-    """What one namespace did between two polls, path by path.
-
-    ``pace``: true completions per second before this interval, 0 when not known.
-    """
-
-    paths: dict[PathId, Step] = field(default_factory=dict)
-    pace: float = 0.0
-    pause: Pause | None = None
-
-    @property
-    def true(self) -> int:
-        """Requests truly completed, on whichever path."""
-        return sum(step.true for step in self.paths.values())
 
 
 class NamespaceProgress:
@@ -87,11 +66,11 @@ class NamespaceProgress:
         self._start_is_exact = False
         self._parked = 0
         self._on_head_only = False
+        self._removed: set[PathId] = set()
         self._orphaned_until = 0.0
         self._usable_since: float | None = None
         self._seen: Namespace | None = None
-        self._pace = 0.0
-        self._paced: float | None = None
+        self._pace = Pace()
         self._turned_away = False
         self._requeued: int | None = None
         self._failed: int | None = None
@@ -146,7 +125,7 @@ class NamespaceProgress:
 
         """
         self._seen = namespace
-        step = NamespaceStep(pace=self._pace)
+        step = NamespaceStep(pace=self._pace.per_second)
         for path in namespace.paths:
             key = path.controller.path
             progress = self.paths.setdefault(key, PathProgress())
@@ -158,6 +137,9 @@ class NamespaceProgress:
             if step.paths[key].cancelled:
                 self._orphaned_until = now + _ORPHANED_SECONDS
         self._on_head_only = _on_head_only(namespace)
+        self._removed = {
+            path.controller.path for path in namespace.paths if path.controller.state == "deleting"
+        }
         if any(
             p.unread_since is not None and now - p.unread_since > _BLIND_SECONDS
             for p in self.paths.values()
@@ -172,7 +154,7 @@ class NamespaceProgress:
         grown, self._failed = _growth(self._failed, namespace.failed)
         failed |= grown > 0
         if step.true:
-            self._follow_pace(step.true, before, now)
+            self._pace.follow(step.true, before, now)
             step.pause = self._resume(step, before, now, requeued=requeued)
             self._start_no_sooner_than(requeued_at)
         elif failed:
@@ -244,16 +226,6 @@ class NamespaceProgress:
             return True
         return bool(given_up) and all(key in given_up for key, s in step.paths.items() if s.true)
 
-    def _follow_pace(self, true: int, before: float, now: float) -> None:
-        """Keep a running mean of completions per second while they come."""
-        paced, self._paced = self._paced, now
-        elapsed = now - before
-        if paced is not None and before - paced < _PACE_GAP_SECONDS:
-            elapsed = now - paced
-        if elapsed > 0:
-            weight = _PACE_WEIGHT if self._pace else 1.0
-            self._pace += weight * (true / elapsed - self._pace)
-
     def _resumed_at(
         self, step: NamespaceStep, before: float, now: float
     ) -> tuple[float, float | None]:
@@ -314,7 +286,9 @@ class NamespaceProgress:
             if s.cancelled:
                 return True
             progress = self.paths.get(key)
-            if self._tells_requeued:
+            if self._tells_requeued or key in self._removed:
+                # The kernel tells; or an administrator takes it away, and whoever still
+                # wanted I/O would have some in flight.
                 continue
             if s.lost and progress is not None and progress.last_ended is not None:
                 recent = before - progress.last_ended < _EARLY_CANCEL_SECONDS
@@ -380,25 +354,6 @@ def _on_head_only(namespace: Namespace) -> bool:
         return False
     on_paths = sum(path.io.in_flight for path in namespace.paths if path.io is not None)
     return namespace.io.in_flight > on_paths
-
-
-def first_done(
-    step: NamespaceStep, resent_at: float | None, resent: int, before: float, now: float
-) -> float:
-    """Date the first true completion of an interval, from how many it held.
-
-    More than fit at the usual pace came all at once, at a time nobody knows:
-    the middle then. ``resent_at`` is when ``resent`` requests were sent on over
-    these paths, None when that is not known: the first of them cannot have taken
-    longer than their share of what all that ended took together.
-    """
-    first = (before + now) / 2
-    if step.pace and now - step.true / step.pace > before:
-        first = now - step.true / step.pace
-    if resent_at is None:
-        return first
-    took = min(s.latency * s.true for s in step.paths.values() if s.true)
-    return max(before, min(first, resent_at + took / max(resent, 1)))
 
 
 def _growth(before: int | None, now: int | None) -> tuple[int, int | None]:

@@ -1,4 +1,7 @@
-"""Fixtures of the kernel lab: a test module names its ``GROUP``, a test asks for ``result``."""
+"""Fixtures of the kernel lab: a test module names its ``GROUP``, a test asks for ``result``.
+
+A module may also name the ``KERNELS`` that it runs on; else it runs on all.
+"""
 
 from __future__ import annotations
 
@@ -13,25 +16,31 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 # A boot is part of the first test that asks for it, with all scenarios of its group.
-_TIMEOUT = 1800
+_TIMEOUT = 4500
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Give a test the kernels, and one that asks for ``result`` the scenarios, it runs for."""
     if "boot" not in metafunc.fixturenames:
         return
-    metafunc.parametrize("suite", SUITES, scope="session")
+    kernels = getattr(metafunc.module, "KERNELS", SUITES)
+    metafunc.parametrize("suite", kernels, scope="session")
     if "scenario" in metafunc.fixturenames:
         names = list(group_registry(metafunc.module.GROUP).scenarios)
         metafunc.parametrize("scenario", names, scope="session")
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist looks for groups when it is its turn
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what boots a kernel."""
     for item in items:
         if isinstance(item, pytest.Function) and "boot" in item.fixturenames:
             item.add_marker(pytest.mark.kernel)
             item.add_marker(pytest.mark.timeout(_TIMEOUT))
+            if item.config.pluginmanager.hasplugin("xdist"):
+                # One worker per boot: two kernels side by side, none of them twice.
+                group = f"{item.callspec.params['suite']} {item.module.GROUP}"
+                item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture(scope="session")

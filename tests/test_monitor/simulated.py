@@ -29,7 +29,7 @@ INTERVAL, DENSE, JITTER = 0.1, 0.02, 0.01
 
 @dataclass(frozen=True)
 class Setting:
-    """A node of one subsystem with two paths."""
+    """A node of one subsystem with some paths."""
 
     kernel: str
     policy: str
@@ -37,6 +37,7 @@ class Setting:
     namespaces: int = 1
     timeouts: Timeouts = field(default_factory=lambda: Timeouts(keep_alive=2, reconnect_delay=1))
     seed: int = 1
+    paths: int = 2
 
 
 class Watched:
@@ -45,7 +46,7 @@ class Watched:
     def __init__(self, setting: Setting) -> None:
         self._chance = random.Random(setting.seed)
         self.node = Node(setting.kernel, setting.seed)
-        netdevs = [self.node.add_netdev(f"eth{n}", f"10.0.{n}.1") for n in range(2)]
+        netdevs = [self.node.add_netdev(f"eth{n}", f"10.0.{n}.1") for n in range(setting.paths)]
         subsystem = self.node.add_subsystem(NQN, iopolicy=setting.policy)
         namespaces = [
             self.node.add_namespace(subsystem, number + 1) for number in range(setting.namespaces)
@@ -99,7 +100,7 @@ class Watched:
 
     @property
     def other(self) -> Connection:
-        """The path that is not the active one."""
+        """A path that is not the active one."""
         return next(path for path in self.paths if path is not self.active)
 
     @property

@@ -250,6 +250,21 @@ def test_several_namespaces_of_one_loss_are_one_failover(kernel: str, namespaces
     assert len(watched.told("I/O paused")) == namespaces
 
 
+@pytest.mark.parametrize("load", LOADS)
+@pytest.mark.parametrize("kernel", ["6.1", "7.3"])
+def test_several_carrying_paths_of_one_loss_are_one_failover(kernel: str, load: str) -> None:
+    watched = Watched(Setting(kernel, "round-robin", LOADS[load], paths=3))
+    watched.run(2)
+    lost = watched.paths[:2]
+    for path in lost:
+        watched.node.black_hole(path)
+    slowly(watched, 4.5)
+    (told,) = watched.told("failover")
+    assert told["seconds"] == pytest.approx(watched.longest_wait, abs=WORST_SECONDS)
+    assert watched.record.failovers == {(str(each.path_id), "keep_alive"): 1 for each in lost}
+    assert watched.record.durations.count == 1
+
+
 class TestNothingIsReported:
     def nothing(self, watched: Watched) -> None:
         assert watched.told("failover") == watched.told("I/O paused") == []

@@ -16,10 +16,11 @@ from nvmeof_exporter.monitor.causes import (
     LossSigns,
     error_cause,
 )
-from nvmeof_exporter.monitor.failover import NamespaceView
 from nvmeof_exporter.monitor.look import Look
+from nvmeof_exporter.monitor.pace import NamespaceStep
 from nvmeof_exporter.monitor.progress import Step
-from nvmeof_exporter.monitor.stall import NamespaceProgress, NamespaceStep
+from nvmeof_exporter.monitor.share import NamespaceView
+from nvmeof_exporter.monitor.stall import NamespaceProgress
 from tests.test_monitor.drawing import History, path_id
 
 LOST = 100.0

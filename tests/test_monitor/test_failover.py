@@ -62,6 +62,59 @@ class TestAFailover:
         (told,) = failovers(history)
         assert 0 <= float(told["seconds"]) <= 0.1
 
+    def test_that_caught_no_request_lasts_as_long_as_the_next_one_takes_elsewhere(self) -> None:
+        """The application was busy with something else when the path was lost."""
+        history = History()
+        history.flow(2.03, 0)
+        history.drain()
+        history.wait(0.09)
+        history.state(0, "connecting")
+        history.wait(0.08)
+        history.flow(1, 1)
+        (told,) = failovers(history)
+        assert told["path"] == label(0)
+        assert float(told["seconds"]) == pytest.approx(0.01, abs=0.005)
+
+    def test_that_caught_no_request_lasts_from_the_first_that_found_no_path(self) -> None:
+        """Both paths turn inaccessible between two requests; the next one is parked."""
+        history = History(ana=True)
+        history.requeued = 0
+        history.flow(2.03, 0)
+        history.drain()
+        history.wait(0.15)
+        for port in history.ports:
+            port.ana["1"] = "inaccessible"
+        history.wait(0.1)
+        history.requeued = 1
+        history.wait(3)
+        history.ports[1].ana["1"] = "optimized"
+        history.flow(1, 1)
+        (told,) = failovers(history)
+        assert told["path"] == label(0)
+        assert told["seconds"] == pytest.approx(3.01, abs=NEAR)
+
+    def test_of_a_path_that_is_back_at_the_next_look_is_one_where_requests_went_elsewhere(
+        self,
+    ) -> None:
+        """A reset by the administrator takes milliseconds."""
+        history = History()
+        history.flow(2.03, 0)
+        history.lose(0, to=1, state="resetting")
+        history.poll()
+        history.wait(0.005)
+        history.complete(1)
+        history.state(0, "live")
+        history.issue(0)
+        history.wait(0.005)
+        history.complete(0)
+        history.flow(1, 0)
+        (told,) = failovers(history)
+        assert told["path"] == label(0)
+        assert 0 <= float(told["seconds"]) < NEAR
+        assert history.record.failbacks == {label(0): 1}
+        assert history.record.phases["reconnect"].sum < NEAR
+        assert history.record.phases["failback"].sum < NEAR
+
     def test_of_a_path_that_goes_at_once_is_one_too(self) -> None:
         """``ctrl_loss_tmo`` or a disconnect: the directory and all counters vanish."""
         history = History()
@@ -92,14 +145,57 @@ class TestAFailover:
         history.flow(1, 1)
         assert [told["seconds"] for told in failovers(history)] == [pytest.approx(5.01, abs=NEAR)]
 
-    def test_of_two_paths_lost_at_once_is_one(self) -> None:
+    def test_of_two_paths_lost_at_once_is_one_that_counts_for_each(self) -> None:
         history = History(paths=3)
         history.flow(2.03, 0, 1)
         history.wait(3)
         history.lose(0, to=2)
         history.lose(1, to=2)
         history.flow(1, 2)
-        assert len(failovers(history)) == 1
+        (told,) = failovers(history)
+        assert {told["path"], told["also"]} == {label(0), label(1)}
+        assert told["seconds"] == pytest.approx(3.01, abs=NEAR)
+        assert history.record.failovers == {(label(n), "unknown"): 1 for n in range(2)}
+        assert history.record.durations.count == 1
+
+    def test_of_paths_given_up_one_after_the_other_lasts_from_the_first_to_the_last(self) -> None:
+        """The lost path's requests go to another silent one first."""
+        history = History(paths=3)
+        history.flow(2.03, 0, 1)
+        history.wait(3)
+        history.lose(0, to=1)
+        history.wait(1)
+        history.lose(1, to=2)
+        history.flow(1, 2)
+        (told,) = failovers(history)
+        assert told["seconds"] == pytest.approx(4.01, abs=NEAR)
+        assert history.record.failovers == {(label(n), "unknown"): 1 for n in range(2)}
+
+    def test_lasts_until_a_path_that_is_given_up_later_has_given_up_its_own(self) -> None:
+        """The first path's requests go on at once; those caught on the second wait longer."""
+        history = History(paths=3)
+        history.flow(2.03, 0, 1)
+        history.wait(3)
+        history.lose(0, to=2)
+        history.flow(0.25, 2)
+        history.lose(1, to=2)
+        history.flow(1, 2)
+        (told,) = failovers(history)
+        assert told["path"] == label(1)
+        assert told["seconds"] == pytest.approx(3.26, abs=NEAR)
+
+    def test_of_every_path_counts_for_those_that_io_does_not_go_on_over(self) -> None:
+        history = History()
+        history.flow(2.03, 0, 1)
+        history.lose(0)
+        history.lose(1)
+        history.wait(3)
+        history.state(0, "live")
+        history.flow(2, 0)
+        (told,) = failovers(history)
+        assert told["path"] == label(1)
+        assert told["seconds"] == pytest.approx(3.01, abs=NEAR)
+        assert history.record.failovers == {(label(1), "unknown"): 1}
 
     def test_does_not_become_two_by_flapping(self) -> None:
         history = History()

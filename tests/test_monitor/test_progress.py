@@ -151,6 +151,40 @@ class TestTheWait:
         assert step.wait is not None
         assert 2.05 < step.wait < 2.35
 
+    def test_is_what_the_time_fields_say_whatever_the_pace_before_let_expect(
+        self, watched: Watched
+    ) -> None:
+        """Requests stopped early in an interval in which as many ended as in the one before."""
+        watched.look(counters(150, read_ms=50))
+        watched.look(counters(200, in_flight=1, read_ms=100))
+        for _ in range(20):
+            watched.look(counters(200, in_flight=1, read_ms=100))
+        step = watched.look(counters(201, sectors=1600, read_ms=2240), state="resetting")
+        assert step.wait == pytest.approx(2.14, abs=0.001)
+
+    def test_of_requests_that_waited_for_the_driver_counts_though_none_saw_them(
+        self, watched: Watched
+    ) -> None:
+        """``stat`` has in flight what the driver took; with a full queue others wait for it."""
+        watched.look(counters(132, in_flight=31))
+        for _ in range(30):
+            watched.look(counters(132, in_flight=31))
+        step = watched.look(counters(164, sectors=1056, read_ms=32 * 3080), state="resetting")
+        assert step.cancelled == 32
+        assert step.wait == pytest.approx(3.08, abs=0.03)
+
+    def test_of_a_burst_is_not_spread_over_time_in_which_it_was_complete(
+        self, watched: Watched
+    ) -> None:
+        for reads in range(132, 400, 32):
+            watched.look(counters(reads))
+        watched.look(counters(420, in_flight=32))
+        for _ in range(30):
+            watched.look(counters(420, in_flight=32))
+        # Each waited until 5 ms after it was seen, on the average.
+        step = watched.look(counters(452, sectors=3360, read_ms=32 * 3055), state="resetting")
+        assert step.wait == pytest.approx(3.055, abs=0.006)
+
     def test_of_requests_given_up_across_two_polls_ends_at_the_poll_between(
         self, watched: Watched
     ) -> None:

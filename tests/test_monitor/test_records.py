@@ -7,9 +7,9 @@ import pytest
 from nvmeof_exporter.model import Controller, IoCounters, Namespace, NamespacePath, PathId
 from nvmeof_exporter.monitor.failover import Failback, Failover
 from nvmeof_exporter.monitor.histogram import Histogram
+from nvmeof_exporter.monitor.pace import NamespaceStep
 from nvmeof_exporter.monitor.progress import Step
 from nvmeof_exporter.monitor.records import NamespaceRecord, SubsystemRecord
-from nvmeof_exporter.monitor.stall import NamespaceStep
 
 A = PathId("tcp", "192.0.2.1")
 B = PathId("tcp", "192.0.2.2")
@@ -116,14 +116,14 @@ class TestTheRecordOfASubsystem:
     def test_dates_a_failover_by_the_wall_clock_at_its_end(self) -> None:
         record = SubsystemRecord()
         over = Failover(A, lost_at=104.0, start=100.0, end=105.0)
-        record.count_failover("a", "keep_alive", over, wall=5000.0, now=107.0)
+        record.count_failover({"a": "keep_alive"}, over, wall=5000.0, now=107.0)
         assert record.last_timestamp == 4998.0
         assert record.last_duration == 5.0
         assert record.phases["detection"].sum + record.phases["reroute"].sum == 5.0
 
     def test_counts_an_idle_failover_in_no_histogram(self) -> None:
         record = SubsystemRecord()
-        record.count_failover("a", "unknown", Failover(A, 104.0), wall=5000.0, now=107.0)
+        record.count_failover({"a": "unknown"}, Failover(A, 104.0), wall=5000.0, now=107.0)
         assert record.failovers == {("a", "unknown"): 1}
         assert record.durations.count == 0
         assert record.last_timestamp is None
@@ -138,7 +138,7 @@ class TestTheRecordOfASubsystem:
     def test_forgets_the_counts_of_paths_that_are_forgotten(self) -> None:
         record = SubsystemRecord()
         for label in ("a", "b"):
-            record.count_failover(label, "ana", Failover(A, 1.0), wall=0, now=0)
+            record.count_failover({label: "ana"}, Failover(A, 1.0), wall=0, now=0)
             record.count_failback(label, Failback(A))
         record.keep_paths({"b"})
         assert record.failovers == {("b", "ana"): 1}

@@ -57,6 +57,19 @@ class TestAPause:
         history.flow(1, 0)
         assert seconds(history) == []
 
+    def test_is_no_pause_when_an_application_ends_and_the_disk_is_disconnected(self) -> None:
+        history = History()
+        history.flow(2.03, 0, 1)
+        history.drain()
+        history.wait(0.1)
+        for path in (0, 1):
+            history.state(path, "deleting (no IO)")
+        history.wait(0.6)
+        for path in (0, 1):
+            history.leave(path)
+        history.wait(2)
+        assert seconds(history) == []
+
     @pytest.mark.parametrize("diag", [False, True])
     def test_is_not_ended_by_the_completion_of_cancelled_requests(self, diag: bool) -> None:
         history = History(paths=1, diag=diag)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 import time
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.kernel.guest.load import USUAL_PRIORITY
 from tests.kernel.guest.waiting import await_
 
 if TYPE_CHECKING:
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
 __all__ = ["Exporter", "Sample", "Scrape"]
 
 _ADDRESS = "127.0.0.1:10067"
-_START_SECONDS = 90.0  # emulated processors, and modules read over 9p for the first time
 
 Sample = tuple[str, "frozenset[tuple[str, str]]"]
 
@@ -56,12 +57,19 @@ class Scrape:
 
 
 class Exporter:
-    """``python -m nvmeof_exporter serve`` with its log in ``log``."""
+    """``python -m nvmeof_exporter serve`` with its log and its memory in ``directory``.
 
-    def __init__(self, log: Path, state: Path, *arguments: str) -> None:
-        self._log = log
-        command = [sys.executable, "-m", "nvmeof_exporter", "serve"]
-        command += [f"--web.listen-address={_ADDRESS}", f"--path.state={state}", *arguments]
+    With ``record``, everything that its monitor is shown goes to ``polls.jsonl`` there.
+    """
+
+    def __init__(self, directory: Path, *, record: bool = False) -> None:
+        self._log = log = directory / "exporter.log"
+        command = [*USUAL_PRIORITY, sys.executable, "-m"]
+        if record:
+            command += ["tests.kernel.guest.recorder", str(directory / "polls.jsonl")]
+        else:
+            command += ["nvmeof_exporter", "serve"]
+        command += [f"--web.listen-address={_ADDRESS}", f"--path.state={directory / 'state'}"]
         with log.open("a") as output:
             self._process = subprocess.Popen(command, stdout=output, stderr=output)
         try:
@@ -71,7 +79,9 @@ class Exporter:
             raise
 
     def _await_answer(self) -> float:
-        return await_(self._answers, _START_SECONDS, f"the exporter to answer ({self._log})")
+        # Its modules are read from the host, and the guest's clock leaps meanwhile: no
+        # deadline in here would mean anything. The host has one for the whole run.
+        return await_(self._answers, math.inf, f"the exporter to answer ({self._log})")
 
     def scrape(self, about: str = "") -> Scrape:
         """What the exporter serves now, all or lines with ``about``; raises OSError, ValueError."""

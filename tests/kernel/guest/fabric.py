@@ -1,4 +1,4 @@
-"""A subsystem connected over two paths, with the faults that can befall it."""
+"""A subsystem connected over several paths, with the faults that can befall it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from tests.kernel.guest import initiator, network
 from tests.kernel.guest.initiator import ConnectOptions, FabricPath
-from tests.kernel.guest.network import LINKS
 from tests.kernel.guest.target import SERVICE, Target
 from tests.kernel.guest.waiting import await_
 
@@ -26,13 +25,23 @@ _CONNECT_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class FabricSettings:
-    """How a subsystem is served and connected; ``ana`` holds the first state of each port."""
+    """How a subsystem is served and connected.
+
+    ``ana`` holds the first state of each port, hence also how many paths there are.
+    With ``slow_seconds`` its disks take that long for each request.
+    """
 
     transport: str = "tcp"
     namespaces: int = 1
     iopolicy: str = "numa"
-    ana: tuple[str, str] = ("optimized", "optimized")
+    ana: tuple[str, ...] = ("optimized", "optimized")
+    slow_seconds: float = 0.0
     options: ConnectOptions = field(default_factory=ConnectOptions)
+
+    @property
+    def links(self) -> tuple[int, ...]:
+        """Numbers of the links, each with a port and a path."""
+        return tuple(range(1, len(self.ana) + 1))
 
 
 #: For soft-RoCE links that go down. Both ends share the device, whose connection manager
@@ -60,15 +69,18 @@ class Fabric:
         self.nqn = nqn
         self.settings = settings
         self._black_hole = black_hole
-        self._target = Target(nqn, list(disks[: settings.namespaces]), settings.transport)
+        self._links = settings.links
+        used = list(disks[: settings.namespaces])
+        self._target = Target(nqn, used, settings.transport, self._links)
         self.paths: dict[int, FabricPath] = {}
+        self._worn_out: set[int] = set()  # links whose soft-RoCE device accepts no connection
 
     def __enter__(self) -> Fabric:  # noqa: PYI034 - typing.Self is of Python 3.11
         with ExitStack() as undo:
             undo.callback(self.close)
-            for link, state in zip(LINKS, self.settings.ana, strict=True):
+            for link, state in zip(self._links, self.settings.ana, strict=True):
                 self.set_ana(link, state)
-            for link in LINKS:
+            for link in self._links:
                 self.connect(link)
             self.await_live()
             self.set_iopolicy(self.settings.iopolicy)
@@ -84,11 +96,13 @@ class Fabric:
     def close(self) -> None:
         """Undo every fault, disconnect and stop serving."""
         self._black_hole.restore()
-        for link in LINKS:
+        for link in self._links:
             self.raise_link(link)
         for path in self.paths.values():
             path.disconnect()
         self._target.remove()
+        for link in self._worn_out:
+            network.replace_rdma_device(link)
 
     # -- looking -------------------------------------------------------------------------
 
@@ -118,7 +132,7 @@ class Fabric:
 
     def await_live(self, *links: int) -> None:
         """Wait until the controllers over ``links`` (default: all) are live."""
-        for link in links or LINKS:
+        for link in links or self._links:
             path = self.paths[link]
             await_(lambda path=path: path.state == "live", _CONNECT_SECONDS, f"path {link} live")  # type: ignore[misc]
 
@@ -162,6 +176,7 @@ class Fabric:
         self.paths[link].disconnect()
         self.close_port(link)
         network.replace_rdma_device(link)
+        self._worn_out.discard(link)
         self.open_port(link)
         self.connect(link)
         self.await_live(link)
@@ -181,6 +196,8 @@ class Fabric:
         """Take the initiator's interface of each of ``links`` down."""
         for link in links:
             network.set_link(self.interface(link), up=False)
+        if self.settings.transport == "rdma":
+            self._worn_out.update(links)
 
     def raise_link(self, *links: int) -> None:
         """Take the initiator's interface of each of ``links`` up again."""
@@ -197,6 +214,10 @@ class Fabric:
         for link in links:
             with suppress(FileExistsError):
                 self._target.open_port(link)
+
+    def reset(self, link: int) -> None:
+        """Reset the controller over ``link``, as ``nvme reset`` does."""
+        initiator.reset(self.paths[link].controller)
 
     def set_ana(self, link: int, state: str, group: int | None = None) -> None:
         """Announce an ANA ``state`` of ``group`` (default: every one) on the port of ``link``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ __all__ = [
     "FabricPath",
     "connect",
     "heads",
+    "reset",
     "subsystem_of",
 ]
 
@@ -22,6 +24,7 @@ HOST_ID = "4a6f6c6c-7950-6174-6873-000000000001"
 HOST_NQN = f"nqn.2014-08.org.nvmexpress:uuid:{HOST_ID}"
 
 _CONTROLLERS = Path("/sys/class/nvme")
+_NVME_IOCTL_RESET = 0x4E44  # linux/nvme_ioctl.h
 _SUBSYSTEMS = Path("/sys/class/nvme-subsystem")
 
 
@@ -61,6 +64,15 @@ def connect(
         os.close(fabrics)
     instance = dict(part.split("=") for part in answer.strip().split(","))["instance"]
     return f"nvme{instance}"
+
+
+def reset(controller: str) -> None:
+    """Reset ``controller`` as ``nvme reset`` does, and return when that is done."""
+    device = os.open(f"/dev/{controller}", os.O_RDONLY)
+    try:
+        fcntl.ioctl(device, _NVME_IOCTL_RESET)
+    finally:
+        os.close(device)
 
 
 class FabricPath:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import subprocess
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 from tests.kernel.guest import initiator, network
 from tests.kernel.guest.exporter import Exporter
 from tests.kernel.guest.fabric import Fabric, FabricSettings
-from tests.kernel.guest.load import Load, LoadSettings
+from tests.kernel.guest.load import Fio, LoadSettings
 from tests.kernel.guest.logs import KernelLog
 from tests.kernel.guest.target import BackingDisk, Target
 from tests.kernel.guest.waiting import await_
@@ -34,11 +35,12 @@ class Lab:
         self.output = output
         self.kernel_log = KernelLog()
         self._subsystems = 0
+        self._slow_disks: list[BackingDisk] = []
 
     def scenario_directory(self, name: str) -> Path:
         """Where the artefacts of scenario ``name`` belong."""
         directory = self.output / name
-        directory.mkdir(exist_ok=True)
+        directory.mkdir(parents=True, exist_ok=True)
         return directory
 
     def fabric(self, settings: FabricSettings | None = None) -> Fabric:
@@ -48,13 +50,16 @@ class Lab:
             self._rdma  # noqa: B018 - built by being asked for
         self._subsystems += 1
         nqn = f"{_NQN}-{self._subsystems}"
-        return Fabric(nqn, chosen, self.disks, self.black_hole)
+        black_hole = self.black_hole
+        if len(chosen.links) > len(network.LINKS):
+            self._third_link  # noqa: B018 - built by being asked for
+        return Fabric(nqn, chosen, self._disks_of(chosen), black_hole)
 
     @contextmanager
-    def load(self, fabric: Fabric, name: str) -> Iterator[Load]:
+    def load(self, fabric: Fabric, name: str) -> Iterator[Fio]:
         """Fio on every disk of ``fabric``, once every path carries requests, until the end."""
         before = {link: path.completed() for link, path in fabric.paths.items()}
-        load = Load(fabric.heads(), LoadSettings("randrw"), self.scenario_directory(name))
+        load = Fio(fabric.heads(), LoadSettings("randrw"), self.scenario_directory(name))
         try:
             await_(
                 lambda: all(fabric.paths[link].completed() > before[link] for link in before),
@@ -78,7 +83,7 @@ class Lab:
     @cached_property
     def exporter(self) -> Exporter:
         """The exporter under test, started when first asked for."""
-        return Exporter(self.output / "exporter.log", self.output / "state")
+        return Exporter(self.output, record=bool(os.environ.get("LAB_RECORD")))
 
     @cached_property
     def disks(self) -> list[BackingDisk]:
@@ -86,12 +91,30 @@ class Lab:
         load_modules("nvmet", "null_blk nr_devices=0")
         return [BackingDisk.create(number) for number in range(1, _DISKS + 1)]
 
+    def _disks_of(self, settings: FabricSettings) -> list[BackingDisk]:
+        disks = self.disks
+        if not settings.slow_seconds:
+            return disks
+        first = len(disks) + len(self._slow_disks) + 1
+        made = [
+            BackingDisk.create(number, settings.slow_seconds)
+            for number in range(first, first + settings.namespaces)
+        ]
+        self._slow_disks += made
+        return made
+
     @cached_property
     def black_hole(self) -> network.BlackHole:
         """Also brings the TCP links and both ends' drivers into being."""
         load_modules("veth", "nvmet-tcp", "nvme-tcp", "nf_tables")
-        network.create_tcp_links()
+        network.create_target_side()
+        network.create_tcp_links(*network.LINKS)
         return network.BlackHole()
+
+    @cached_property
+    def _third_link(self) -> bool:
+        network.create_tcp_links(3)
+        return True
 
     @contextmanager
     def loop_controller(self) -> Iterator[None]:

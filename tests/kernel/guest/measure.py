@@ -1,60 +1,65 @@
-"""One fault under load: what fio has timed, and what the exporter says of the same moments."""
+"""One fault under load: what the application has timed, and what the exporter says of it."""
 
 from __future__ import annotations
 
-import functools
 import json
-from dataclasses import asdict, dataclass
+import math
+import time
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from tests.kernel.guest.fabric import FabricSettings
-from tests.kernel.guest.load import Load, LoadSettings, as_json
+from tests.kernel.guest.load import as_json, start
 from tests.kernel.guest.logs import say
-from tests.kernel.guest.verdict import distance
+from tests.kernel.guest.probe import KEPT
 from tests.kernel.guest.waiting import await_
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tests.kernel.guest.case import Case, Expected
     from tests.kernel.guest.exporter import Scrape
     from tests.kernel.guest.lab import Lab
+    from tests.kernel.guest.scenario import Registry
 
-__all__ = ["Expected", "Measurement", "measured"]
+__all__ = ["Measurement", "measured"]
 
-_FAR_SECONDS = 0.05
-_FLOWING = 40  # requests that no cancellation and no left-over can explain
+#: Requests that no cancellation and no left-over can explain.
+_FLOWING = 40
 
-
-@dataclass(frozen=True)
-class Expected:
-    """What the exporter must say. ``failovers`` is None where the kernel may choose either path."""
-
-    failovers: int | None = 1
-    causes: tuple[str, ...] = ()
-    pause_is_logged: bool = True
+#: Seconds that a fault is watched for after all is told: what must not come has time to.
+_AFTERMATH = 0.5
 
 
 class Measurement:
-    """A context in which fio runs over a fabric; leaving it yields ``record``."""
+    """A context in which an application runs over a fabric; leaving it yields ``record``.
 
-    def __init__(self, lab: Lab, name: str, settings: FabricSettings, load: LoadSettings) -> None:
+    ``active`` is the link that most I/O goes over when the fault comes, ``lost`` are the
+    links that the fault takes (at first: the active one).
+    """
+
+    def __init__(self, lab: Lab, name: str, case: Case, expected: Expected) -> None:
         self._lab = lab
-        self._name = name
-        self._load_settings = load
-        self.fabric = lab.fabric(settings)
+        self._directory = lab.scenario_directory(name)
+        self._case = case
+        self._expected = expected
+        self.fabric = lab.fabric(case.fabric)
         self.record: dict[str, Any] = {}
         self.active = 0
+        self.lost: tuple[int, ...] = ()
+        self._began = 0.0
+        self._flowing = math.inf
 
     def __enter__(self) -> Measurement:  # noqa: PYI034 - typing.Self is of Python 3.11
         self.fabric.__enter__()
         try:
-            exporter = self._lab.exporter
-            exporter.await_value("nvmeof_subsystem_paths_usable", 2, nqn=self.fabric.nqn)
-            directory = self._lab.scenario_directory(self._name)
-            self._load = Load(self.fabric.heads(), self._load_settings, directory)
+            nqn, paths = self.fabric.nqn, len(self._case.ana)
+            self._lab.exporter.await_value("nvmeof_subsystem_paths_usable", paths, nqn=nqn)
+            self._load = start(self.fabric.heads(), self._case.load, self._directory)
             before = self._completed()
-            await_(lambda: self._progress(before) > _FLOWING, 20, "fio's first requests")
+            await_(lambda: self._progress(before) > _FLOWING, 20, "the first requests")
             self.active = self._busiest()
+            self.lost = (self.active,)
+            self._began = time.monotonic()
         except BaseException:
             self.fabric.close()
             raise
@@ -67,30 +72,36 @@ class Measurement:
                 self._load.kill()
                 say(self._load.output.read_text())
             else:
-                slow = self._load.stop()
                 scrape = self._lab.exporter.scrape(self.fabric.nqn)
+                # What was issued later waited for other things than the fault.
+                slow = self._load.stop(self._began, self._flowing)
                 self.record = {
-                    "settings": asdict(self.fabric.settings),
-                    "load": asdict(self._load_settings),
-                    "lost": self.fabric.label(self.active),
-                    "slow_requests": as_json(slow),
+                    "case": asdict(self._case),
+                    "expected": asdict(self._expected),
+                    "lost": [self.fabric.label(link) for link in self.lost],
+                    "worst_by_disk": {each.disk: each.seconds for each in reversed(slow)},
+                    "slow_requests": as_json(slow[:KEPT]),
                     "exporter": _told(scrape, self.fabric.nqn),
                 }
-                artefact = self._lab.scenario_directory(self._name) / "record.json"
-                artefact.write_text(json.dumps(self.record, indent=1))
+                (self._directory / "record.json").write_text(json.dumps(self.record, indent=1))
         finally:
             self.fabric.close()
 
     @property
     def standby(self) -> int:
-        """The link that carried nothing when the load began (under numa)."""
-        return 3 - self.active
+        """A link that carried nothing when the load began (under numa)."""
+        return next(link for link in self.fabric.paths if link != self.active)
 
     def await_rerouted(self, seconds: float = 60) -> None:
-        """Until I/O flows elsewhere, none waits on the active path and the exporter knows it."""
-        lost, survivor = self.fabric.paths[self.active], self.fabric.paths[self.standby]
-        await_(lambda: not lost.in_flight(), seconds, "the lost path's requests cancelled")
-        self._await_more(survivor.completed)
+        """Until I/O flows elsewhere, none waits on a lost path and the exporter knows it."""
+        lost = [self.fabric.paths[link] for link in self.lost]
+        survivors = [path for link, path in self.fabric.paths.items() if link not in self.lost]
+        await_(
+            lambda: not any(path.in_flight() for path in lost),
+            seconds,
+            "the lost path's requests cancelled",
+        )
+        self._await_more(lambda: sum(path.completed() for path in survivors), seconds)
         self._await_told()
 
     def await_resumed(self, seconds: float = 60) -> None:
@@ -105,37 +116,45 @@ class Measurement:
         nqn = self.fabric.nqn
         self._await_metric(lambda scrape: _total(scrape, "nvmeof_failbacks_total", nqn) > 0)
 
-    def await_load_ended(self, seconds: float) -> None:
-        """Until fio has ended because its requests failed."""
-        await_(lambda: not self._load.running, seconds, "fio to end with an error")
+    def await_failed(self, seconds: float = 60) -> None:
+        """Until the application has ended because its requests failed and the exporter knows it."""
+        await_(lambda: not self._load.running, seconds, "the load to end with an error")
+        self._await_told()
 
     def _await_more(self, completed: Callable[[], int], seconds: float = 60) -> None:
-        margin = _FLOWING + 2 * self._load_settings.depth * self.fabric.settings.namespaces
+        margin = _FLOWING + 2 * self._case.depth * self._case.namespaces
         before = completed()
 
         def flowing() -> bool:
             if not self._load.running:
-                raise RuntimeError("fio has ended by itself")
+                raise RuntimeError("the load has ended by itself")
             return completed() - before > margin
 
         await_(flowing, seconds, "requests to complete")
 
     def _await_told(self) -> None:
+        self._flowing = min(self._flowing, time.monotonic())
         nqn = self.fabric.nqn
-        self._await_metric(
-            lambda scrape: (
+        failovers = len(self.lost) if self._expected.failovers else 0
+
+        def told(scrape: Scrape) -> bool:
+            counted = _total(scrape, "nvmeof_failovers_total", nqn)
+            pauses = _total(scrape, "nvmeof_namespace_io_stall_duration_seconds_count", nqn)
+            return (
                 scrape.value("nvmeof_failover_in_progress", nqn=nqn) == 0
                 and not _total(scrape, "nvmeof_namespace_io_stalled_seconds", nqn)
-                and _total(scrape, "nvmeof_failovers_total", nqn)
-                + _total(scrape, "nvmeof_namespace_io_stall_duration_seconds_count", nqn)
-                > 0
+                and counted >= failovers
+                and counted + pauses > 0
             )
-        )
+
+        self._await_metric(told)
+        time.sleep(_AFTERMATH)
 
     def _await_metric(self, condition: Callable[[Scrape], bool]) -> None:
         # What never comes is for the host's assertions to name, beside all that did come.
+        exporter, name = self._lab.exporter, self._directory.name
         try:
-            self._lab.exporter.await_(condition, 3, f"the end of {self._name}", self.fabric.nqn)
+            exporter.await_(condition, 3, f"the end of {name}", self.fabric.nqn)
         except TimeoutError as error:
             say(str(error))
 
@@ -147,51 +166,42 @@ class Measurement:
 
     def _busiest(self) -> int:
         before = self._completed()
-        await_(lambda: self._progress(before) > _FLOWING, 20, "fio's requests")
+        await_(lambda: self._progress(before) > _FLOWING, 20, "more requests")
         after = self._completed()
         return max(after, key=lambda link: after[link] - before[link])
 
 
 def measured(
-    registry: Callable[[Callable[[Lab], Any]], Any],
-    expected: Expected,
-    fabric: FabricSettings | None = None,
-    load: LoadSettings | None = None,
-) -> Callable[[Callable[[Measurement], None]], Callable[[Lab], Any]]:
-    """Make a scenario of a function that only injects a fault and waits for what follows."""
+    registry: Registry, expected: Expected, *cases: Case
+) -> Callable[[Callable[[Measurement], None]], Callable[[Measurement], None]]:
+    """Make a scenario per case of a function that only injects a fault and awaits what follows."""
 
-    def decorate(inject: Callable[[Measurement], None]) -> Callable[[Lab], Any]:
-        @functools.wraps(inject)
-        def scenario(lab: Lab) -> dict[str, Any]:
-            settings = fabric or FabricSettings()
-            if settings.iopolicy not in lab.iopolicies:
-                return {"unsupported": settings.iopolicy}
-
-            def once() -> dict[str, Any]:
-                with Measurement(lab, inject.__name__, settings, load or LoadSettings()) as run:
-                    inject(run)
-                return run.record
-
-            return {**_steady(once, expected), "expected": asdict(expected)}
-
-        registry(scenario)
-        return scenario
+    def decorate(inject: Callable[[Measurement], None]) -> Callable[[Measurement], None]:
+        for case in cases:
+            name = f"{inject.__name__}_{case}"
+            registry.add(name, inject.__doc__ or "", _Measured(inject, name, case, expected))
+        return inject
 
     return decorate
 
 
-def _steady(once: Callable[[], dict[str, Any]], expected: Expected) -> dict[str, Any]:
-    """Measure once, and twice more when that is far off: the median of the three is the result.
+class _Measured:
+    """A fault in one case, as a scenario."""
 
-    An emulated machine on a busy host may stop for longer than what is measured.
-    What is wrong with the exporter, and not with the moment, is wrong twice.
-    """
-    records = [once()]
-    if expected.pause_is_logged and distance(records[0]) > _FAR_SECONDS:
-        say(f"off by {distance(records[0]):.3f} s: measured twice more")
-        records += [once(), once()]
-    chosen = sorted(records, key=distance)[len(records) // 2]
-    return {**chosen, "distances": [distance(record) for record in records]}
+    def __init__(
+        self, inject: Callable[[Measurement], None], name: str, case: Case, expected: Expected
+    ) -> None:
+        self._inject = inject
+        self._name = name
+        self._case = case
+        self._expected = expected
+
+    def __call__(self, lab: Lab) -> dict[str, Any]:
+        if self._case.iopolicy not in lab.iopolicies:
+            return {"unsupported": self._case.iopolicy}
+        with Measurement(lab, self._name, self._case, self._expected) as run:
+            self._inject(run)
+        return {"fault": self._inject.__name__, **run.record}
 
 
 def _told(scrape: Scrape, nqn: str) -> dict[str, Any]:

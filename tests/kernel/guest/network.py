@@ -1,8 +1,8 @@
 """Links between the initiator and its target, and what can go wrong with them.
 
-The target lives in a network namespace of its own, at the far ends of two veth
-pairs. Everything here works without starting a process where it matters when
-it happens: under emulation ``nft`` alone takes seconds.
+The target lives in a network namespace of its own, at the far ends of veth pairs.
+Everything here works without starting a process where it matters when it happens:
+under emulation ``nft`` alone takes seconds.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ __all__ = [
     "LINKS",
     "BlackHole",
     "create_rdma_links",
+    "create_target_side",
     "create_tcp_links",
     "replace_rdma_device",
     "set_link",
     "target_side",
 ]
 
-#: Numbers of the two links; link N of the initiator is 10.0.N.1 on ``hN``.
+#: Numbers of the usual links; link N of the initiator is 10.0.N.1 on ``hN``.
 LINKS = (1, 2)
 
 _TARGET = Path("/run/netns/target")
@@ -38,11 +39,16 @@ _CLONE_NEWNET = 0x40000000
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 0x1  # linux/sockios.h, linux/if.h
 
 
-def create_tcp_links() -> None:
-    """Two veth pairs ``hN``-``tN`` with 10.0.N.1 here and 10.0.N.2 in the target's namespace."""
+def create_target_side() -> None:
+    """The target's network namespace, still without links."""
     subprocess.run(["ip", "netns", "add", _TARGET.name], check=True)
-    here, there = [], ["link set lo up"]
-    for link in LINKS:
+    _ip_batch(["link set lo up"], "-netns", _TARGET.name)
+
+
+def create_tcp_links(*links: int) -> None:
+    """Veth pairs ``hN``-``tN`` with 10.0.N.1 here and 10.0.N.2 in the target's namespace."""
+    here, there = [], []
+    for link in links:
         here += [
             f"link add h{link} type veth peer name t{link} netns {_TARGET.name}",
             f"address add 10.0.{link}.1/24 dev h{link}",

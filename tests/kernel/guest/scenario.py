@@ -19,7 +19,7 @@ __all__ = ["Registry", "Scenario"]
 
 @dataclass(frozen=True)
 class Scenario:
-    """``name`` is the function's; ``title`` the first line of its docstring."""
+    """``title`` is the first line of its description."""
 
     name: str
     title: str
@@ -30,19 +30,31 @@ class Registry:
     """The scenarios of one group: those that share a boot.
 
     ``exporter`` says whether the exporter is started first; ``devices`` are
-    further QEMU arguments of the machine, ``kernel_arguments`` its kernel's.
+    further QEMU arguments of the machine, ``kernel_arguments`` its kernel's;
+    ``scenario_seconds`` of the host's time each scenario may take.
     """
 
     def __init__(
-        self, *, exporter: bool = True, devices: tuple[str, ...] = (), kernel_arguments: str = ""
+        self,
+        *,
+        exporter: bool = True,
+        devices: tuple[str, ...] = (),
+        kernel_arguments: str = "",
+        scenario_seconds: float = 90.0,
     ) -> None:
         self.exporter = exporter
         self.devices = devices
         self.kernel_arguments = kernel_arguments
+        self.scenario_seconds = scenario_seconds
         self.scenarios: dict[str, Scenario] = {}
 
     def scenario(self, function: Callable[[Lab], Any]) -> Callable[[Lab], Any]:
         """Decorate a function to make it a scenario of this group."""
-        title = (function.__doc__ or "").strip().splitlines()[0]
-        self.scenarios[function.__name__] = Scenario(function.__name__, title, function)
+        self.add(function.__name__, function.__doc__ or "", function)
         return function
+
+    def add(self, name: str, description: str, run: Callable[[Lab], Any]) -> None:
+        """Make ``run`` the scenario ``name``; raises ValueError where there is one already."""
+        if name in self.scenarios:
+            raise ValueError(f"two scenarios of the name {name}")
+        self.scenarios[name] = Scenario(name, description.strip().partition("\n")[0], run)

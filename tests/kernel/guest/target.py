@@ -14,6 +14,7 @@ SERVICE = "4420"
 
 _NVMET = Path("/sys/kernel/config/nvmet")
 _NULLB = Path("/sys/kernel/config/nullb")
+_IRQ_TIMER = "2"  # Documentation/block/null_blk.rst, "irqmode"
 _MEBIBYTE = 1 << 20
 
 
@@ -29,13 +30,19 @@ class BackingDisk:
         return self.mebibytes * _MEBIBYTE
 
     @classmethod
-    def create(cls, number: int) -> BackingDisk:
-        """Make null_blk disk ``number`` (from 1), which keeps what is written to it."""
+    def create(cls, number: int, latency_seconds: float = 0.0) -> BackingDisk:
+        """Make null_blk disk ``number`` (from 1), which keeps what is written to it.
+
+        With ``latency_seconds`` each request takes that long, whatever it is.
+        """
         disk = cls(f"lab{number}", 48 + 16 * number)
         settings = _NULLB / disk.name
         settings.mkdir()
         _write(settings / "size", str(disk.mebibytes))
         _write(settings / "memory_backed", "1")
+        if latency_seconds:
+            _write(settings / "irqmode", _IRQ_TIMER)
+            _write(settings / "completion_nsec", str(int(latency_seconds * 1e9)))
         _write(settings / "power", "1")
         return disk
 
@@ -48,13 +55,19 @@ class BackingDisk:
 
 
 class Target:
-    """One subsystem of ``nqn``, namespace N on disk N in ANA group N, behind two ports.
+    """One subsystem of ``nqn``, namespace N on disk N in ANA group N, behind a port per link.
 
     Port N listens on link N. Ports are torn down with the subsystem, so the next
     one may use the same addresses over another transport.
     """
 
-    def __init__(self, nqn: str, disks: list[BackingDisk], transport: str = "tcp") -> None:
+    def __init__(
+        self,
+        nqn: str,
+        disks: list[BackingDisk],
+        transport: str = "tcp",
+        links: tuple[int, ...] = LINKS,
+    ) -> None:
         self.nqn = nqn
         self.transport = transport
         self.groups = range(1, len(disks) + 1)
@@ -64,7 +77,7 @@ class Target:
         _write(self._subsystem / "attr_model", "Lab Array")
         for nsid, disk in zip(self.groups, disks, strict=True):
             self._add_namespace(nsid, disk)
-        self._ports = LINKS if transport != "loop" else LINKS[:1]
+        self._ports = links if transport != "loop" else links[:1]
         for link in self._ports:
             self._add_port(link)
             self.open_port(link)
