@@ -187,6 +187,7 @@ def _distinct(
     """Count what the paths of each NQN run over."""
     controllers = [c for subsystem in snapshot.subsystems for c in subsystem.controllers]
     paths = PathPorts(reader, config.path_sysfs, _interfaces(config))
+    paths.refresh_rdma()
     ports = paths.refresh(controllers)
     nothing = PathPort()
 

@@ -20,9 +20,11 @@ class PathPort:
     a VLAN, a bridge or inside a VRF. ``members`` are the interfaces at the bottom of
     that stack, where the cables are: ``(netdev,)`` for a plain one. ``nics`` are the PCI
     devices of the members without their function number (``0000:3b:00``): two ports of
-    one card share it. ``rdma_device`` and ``rdma_port`` name the RDMA port behind the
-    interface, also for a TCP path: it is the same cable. ``subnet`` is the network
-    (``10.0.1.0/24``) of the host's address on ``netdev``.
+    one card share it; ``()`` also where that of only one member is not known. ``rdma_device``
+    and ``rdma_port`` name the RDMA port behind the interface, also for a TCP path: it is the
+    same cable. ``subnet`` is the network (``10.0.1.0/24``) of the host's address on
+    ``netdev``; a link-local one ends in its interface (``fe80::/64%eth0``), as every link
+    has one of that number.
     """
 
     netdev: str = ""
@@ -37,6 +39,8 @@ class PathPort:
 class RdmaPort:
     """One port of an RDMA device. None, ``""`` and absent statistics: not shown or not readable.
 
+    ``port`` is ``""`` for the device as a whole, where the driver counts for it (``hw_counters``
+    beside ``ports``): then only ``statistics`` is filled.
     ``state`` and ``physical_state`` are the kernel's words in lower case without their number
     (``active``, ``linkup``). ``rate`` is in bytes per second, 0 for an empty cage.
     ``statistics`` holds every other file that counts, by the kernel's own name, once each.

@@ -11,7 +11,7 @@ from prometheus_client.process_collector import ProcessCollector
 
 from nvmeof_exporter.exposition.published import CollectorStatus
 from nvmeof_exporter.model import EventKind
-from nvmeof_exporter.sources.events import SourceFailed
+from nvmeof_exporter.sources.events import SourceBehind, SourceFailed
 
 if TYPE_CHECKING:
     import socket
@@ -86,7 +86,7 @@ class Poller:
         self._published = published
         self._keeper = keeper
         self._selector = selectors.DefaultSelector()
-        self._sources = event_sources
+        self._sources = list(event_sources)
         self._events: list[Event] = []
         self._process = ProcessCollector(registry=None)
         self._interval = config.poll_interval
@@ -209,6 +209,11 @@ class Poller:
         except SourceFailed as failure:
             self._drop(event_source, str(failure))
             return False
+        except SourceBehind as reason:
+            self._tell_whether_behind(event_source, str(reason))
+            heard = []
+        else:
+            self._tell_whether_behind(event_source)
         with self._published.write() as state:
             state.events[event_source.name] += len(heard)
             state.collectors[event_source.name].seconds = time.perf_counter() - started
@@ -231,10 +236,21 @@ class Poller:
 
     def _drop(self, event_source: EventSource, reason: str) -> None:
         _log.error("event source failed", collector=event_source.name, reason=reason)
+        self._sources.remove(event_source)
         self._selector.unregister(event_source.fileno())
         event_source.close()
         with self._published.write() as state:
             state.collectors[event_source.name].success = False
+
+    def _tell_whether_behind(self, event_source: EventSource, reason: str = "") -> None:
+        name = event_source.name
+        with self._published.write() as state:
+            changed = state.collectors[name].success is bool(reason)
+            state.collectors[name].success = not reason
+        if changed and reason:
+            _log.warning("event source is behind, tried again", collector=name, reason=reason)
+        elif changed:
+            _log.info("event source works again", collector=name)
 
     def _rescan_when_due(self, now: float) -> bool:
         """Bring the source up to date; returns whether there may be other paths now."""
@@ -256,6 +272,8 @@ class Poller:
                 changed = True
                 if not self._rescans:
                     self._expect_changes(now)
+            for event_source in list(self._sources):
+                self._hear(event_source)  # one that was behind may have caught up
             self._between_rescans()
         if self._settings_wanted:
             self._settings_wanted = False

@@ -45,6 +45,9 @@ class PathSource(Protocol):
     def netdev_of(self, controller: Controller) -> str:
         """Name the interface of a path without waiting."""
 
+    def refresh_rdma(self) -> None:
+        """Look at the RDMA devices for ``refresh``; may take as long as it likes."""
+
     def refresh(self, controllers: Iterable[Controller]) -> Mapping[tuple[str, PathId], PathPort]:
         """Look at what each path runs over now; may take as long as it likes."""
 
@@ -166,13 +169,14 @@ class SlowSources:
         #: Interfaces of paths that rtnetlink has told of: one of them that is no more has no
         #: carrier, one that it never told of may be in another network namespace.
         self._told: frozenset[str] = frozenset()
-        self._ports: Group[Mapping[tuple[str, PathId], PathPort]] = worker.group("ports")
+        self._ports: Group[Mapping[tuple[str, PathId], PathPort] | None] = worker.group("ports")
         self._rdma: Group[tuple[RdmaPort, ...]] = worker.group("rdma", hurried=False)
         self._links: Group[Link | None] = worker.group("links")
         self._switches: Group[dict[str, str] | None] = worker.group(
             "lldp", interval=_LLDP_INTERVAL_SECONDS, hurried=False
         )
-        self._ports.assign({"paths": self._find_ports})
+        # In this order, if the first answers promptly: paths then have their RDMA ports at once.
+        self._ports.assign({"rdma": sources.paths.refresh_rdma, "paths": self._find_ports})
         if sources.switches is not None:
             self._switches.assign({"neighbors": partial(self._find_switches, sources.switches)})
 
@@ -194,7 +198,7 @@ class SlowSources:
         links = self._links.values()
         return Surroundings(
             netdev_of=self._sources.paths.netdev_of,
-            ports=self._ports.values().get("paths", {}),
+            ports=self._ports.values().get("paths") or {},
             rdma_ports=tuple(port for device in sorted(rdma) for port in rdma[device]),
             netdevs=self._netdevs,
             links={name: link for name, link in links.items() if link is not None},

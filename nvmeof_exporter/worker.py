@@ -291,6 +291,7 @@ class Worker:
             self._call(task)
             with self._lock:
                 task = self._next(self.clock())
+            self._nudge.set()  # the next turn of what has ended may come before all the others
 
     def _call(self, task: _Task[Any]) -> None:
         try:

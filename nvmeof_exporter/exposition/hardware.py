@@ -5,6 +5,7 @@ Everything here is made of immutable values, so no lock is held meanwhile.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nvmeof_exporter.monitor.shared_fate import distinct
@@ -40,10 +41,12 @@ def add_hardware(sheet: Sheet, around: Surroundings) -> None:
     for port in around.rdma_ports:
         _rdma_port(sheet, port)
     for netdev in around.netdevs:
-        sheet.add_known("nvmeof_link_up", (netdev,), around.link_up(netdev))
+        up = around.link_up(netdev)
+        sheet.add_known("nvmeof_link_up", (netdev,), up)
         link = around.links.get(netdev)
         if link is not None:
-            _link(sheet, link)
+            # Some drivers (veth) tell a speed whether they are up or not.
+            _link(sheet, link if up is not False else replace(link, speed=None))
 
 
 def _rdma_port(sheet: Sheet, port: RdmaPort) -> None:

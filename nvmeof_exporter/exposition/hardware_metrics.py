@@ -15,9 +15,10 @@ PORTS_AND_LINKS = (
         "nvmeof_path_link_up",
         "gauge",
         "Whether the interface that the path uses, or last used, has a carrier (a bond: the bond"
-        " itself), told with the first poll after rtnetlink announces it, seconds before a"
-        " keep-alive fails; without rtnetlink as for nvmeof_link_up. Where only an RDMA port is"
-        " known: whether that is active. No series when neither is known.",
+        " itself), told with the first poll after rtnetlink announces it (the kernel may take"
+        " a second), seconds before a keep-alive fails; without rtnetlink as for nvmeof_link_up."
+        " Where only an RDMA port is known: whether that is active. No series when neither is"
+        " known.",
         ("nqn", "path"),
     ),
     Metric(
@@ -93,7 +94,7 @@ PORTS_AND_LINKS = (
     Metric(
         "nvmeof_link_speed_bytes_per_second",
         "gauge",
-        "Speed of the link; no series while it is down or the driver does not know.",
+        "Speed of the link; no series while nvmeof_link_up is 0 or the driver does not know.",
         _LINK,
     ),
     Metric(

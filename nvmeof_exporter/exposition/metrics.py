@@ -330,8 +330,9 @@ _EXPORTER = (
         "nvmeof_exporter_collector_success",
         "gauge",
         "Whether the source works (1) or failed (0); sources that are off have no series. rdma,"
-        " links: 0 when one device gave no answer within --poll.slow-deadline; its values vanish"
-        " when older than three --poll.slow-interval and that.",
+        " links, ports: 0 when one device gave no answer within --poll.slow-deadline; its values"
+        " vanish when older than three --poll.slow-interval and that (lldp: three times 30 s and"
+        " that).",
         ("collector",),
     ),
     Metric(

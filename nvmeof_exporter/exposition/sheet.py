@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from prometheus_client.core import Metric as Family
@@ -19,6 +20,19 @@ __all__ = ["Sheet"]
 #: ``Family`` knows no type "info" that keeps its name in the classic text format.
 _TYPES = {"info": "gauge"}
 
+#: What Python puts in place of a byte that is no UTF-8.
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def _labels(name: str, values: Iterable[str]) -> dict[str, str]:
+    """Give values to the labels of a metric."""
+    return dict(zip(METRICS[name].labels, map(_utf8, values), strict=True))
+
+
+def _utf8(text: str) -> str:
+    """Replace what UTF-8 cannot tell: the name of a file or an interface may have any bytes."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+
 
 def _bound(value: float) -> str:
     """Write a bucket's upper bound as Prometheus does."""
@@ -34,7 +48,7 @@ class Sheet:
     def add(self, name: str, labels: Iterable[str], value: float) -> None:
         """Add one sample of a gauge, counter or info."""
         family = self._family(name)
-        family.add_sample(name, dict(zip(METRICS[name].labels, labels, strict=True)), value)
+        family.add_sample(name, _labels(name, labels), value)
 
     def add_known(self, name: str, labels: Iterable[str], value: float | None) -> None:
         """Add one sample, unless there is no value to tell."""
@@ -51,7 +65,7 @@ class Sheet:
     def add_histogram(self, name: str, labels: Iterable[str], histogram: Histogram) -> None:
         """Add the samples of one histogram."""
         family = self._family(name)
-        own = dict(zip(METRICS[name].labels, labels, strict=True))
+        own = _labels(name, labels)
         counts = histogram.cumulative()
         for bound, count in zip((*histogram.bounds, float("inf")), counts, strict=True):
             family.add_sample(f"{name}_bucket", {**own, "le": _bound(bound)}, count)

@@ -20,6 +20,12 @@ _REPAIR = {
     "lost": "bring back a path: the links first, then the target's address and port",
 }
 
+#: For ``lost`` while connections are up.
+_REPAIR_AT_THE_TARGET = (
+    "connections are up, but no path may be used: see at the target why its namespaces are "
+    "inaccessible here (ANA): a takeover under way, or access of this host's NQN"
+)
+
 #: With these there is nothing left to share.
 _ALONE = frozenset({"at-risk", "lost"})
 
@@ -31,7 +37,8 @@ class Condition:
     ``level`` is its redundancy, None where that cannot be told; ``expected`` how many paths
     it should have, 0 where that is not known; ``distinct`` how many of each resource its
     paths run over, only what is known; ``multipath`` whether the kernel moves its I/O from
-    path to path; ``gone``: the kernel shows nothing of it.
+    path to path; ``gone``: the kernel shows nothing of it; ``connected``: all
+    of its controllers are live.
     """
 
     level: str | None
@@ -39,6 +46,7 @@ class Condition:
     distinct: Mapping[str, int]
     multipath: bool = True
     gone: bool = False
+    connected: bool = False
 
     @property
     def unknown_because(self) -> str:
@@ -68,6 +76,8 @@ def _redundancy(nqn: str, condition: Condition, limits: Limits) -> Finding:
     critical = level == "lost" or (level == "at-risk" and condition.expected > 1)
     found = f"{level}, no path is connected" if condition.gone else level
     how = [_REPAIR[level]] if level in _REPAIR else []
+    if level == "lost" and condition.connected:
+        how = [_REPAIR_AT_THE_TARGET]
     if condition.gone:
         how.append(f"if it was retired on purpose: nvmeof-exporter forget {nqn}")
     return Finding(rule, nqn, "", Verdict.VIOLATED, found, wanted, tuple(how), critical)
@@ -81,6 +91,10 @@ def _shared_fate(nqn: str, condition: Condition, limits: Limits) -> Finding:
         return Finding(rule, nqn, "", Verdict.UNKNOWN, condition.unknown_because, wanted)
     found = ", ".join(f"{count} {resource}" for resource, count in known.items())
     shared = [resource for resource, count in known.items() if count <= 1]
+    unknown = [name for name in resources if name not in known]
+    if not shared and unknown:
+        found = f"{', '.join(unknown)} not known; {found}"
+        return Finding(rule, nqn, "", Verdict.UNKNOWN, found, wanted)
     if not shared:
         return Finding(rule, nqn, "", Verdict.KEPT, found, wanted)
     how = (f"connect a path over another {' and another '.join(shared)}",)

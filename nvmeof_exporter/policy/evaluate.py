@@ -41,12 +41,14 @@ def evaluate(facts: Facts, policy: Policy) -> list[Finding]:
     for nqn, subsystems in _by_nqn(facts).items():
         limits = policy.limits(_whole(nqn, subsystems))
         expected = facts.expected.get(nqn, 0)
+        controllers = [c for subsystem in subsystems for c in subsystem.controllers]
         condition = Condition(
             facts.levels.get(nqn),
             expected,
             facts.distinct.get(nqn, {}),
             multipath=all(subsystem.multipath for subsystem in subsystems),
             gone=not subsystems,
+            connected=bool(controllers) and all(c.state == "live" for c in controllers),
         )
         findings.extend(condition_findings(nqn, condition, limits))
         findings.extend(subsystem_findings(nqn, subsystems, limits, expected))

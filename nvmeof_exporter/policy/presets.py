@@ -47,7 +47,6 @@ _CONSERVATIVE = Layer(
 
 _GPU_TRAINING = Layer(
     {
-        "host_id_matches": _ON,
         "redundancy": Limits(one_of=("redundant",)),
         "shared_fate": Limits(one_of=("netdev", "nic", "target_address")),
         "paths": _ON,

@@ -12,7 +12,7 @@ from nvmeof_exporter.policy.findings import Finding, Verdict
 from nvmeof_exporter.policy.rules import RULES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 __all__ = ["STATUSES", "Report", "plugin_line"]
 
@@ -87,8 +87,7 @@ class Report(NamedTuple):
 
     def counts(self) -> dict[str, int]:
         """How many findings there are of each of STATUSES."""
-        words = [_word(finding) for finding in self.findings]
-        return {status: words.count(status) for status in STATUSES}
+        return _counts(self.findings)
 
     def json(self) -> str:
         """Everything, for machines."""
@@ -105,9 +104,9 @@ class Report(NamedTuple):
         violated = [f for f in self.findings if f.verdict is Verdict.VIOLATED]
         counts = self.counts()
         if self.status == _UNKNOWN:
-            return plugin_line(_UNKNOWN, self._summary())
+            return plugin_line(_UNKNOWN, self._summary(counts))
         figures = " ".join(f"{status}={count}" for status, count in counts.items())
-        lines = [f"{plugin_line(self.status, self._summary()).rstrip()} | {figures}"]
+        lines = [f"{plugin_line(self.status, self._summary(counts)).rstrip()} | {figures}"]
         lines += [
             _plain(f"{_word(f)}: {f.rule} {_place(f)}: {f.found}, wanted {f.wanted}")
             for f in violated
@@ -115,21 +114,25 @@ class Report(NamedTuple):
         return "\n".join(lines) + "\n"
 
     def text(self, *, colour: bool, width: int) -> str:
-        """For people: aligned, wrapped to ``width`` columns, what is wrong with its remedy."""
+        """For people: aligned, wrapped to ``width`` columns, what is wrong with its remedy.
+
+        Paths of which the same is said share a line, and lines are counted.
+        """
         parts = []
+        told: list[Finding] = []
         for nqn in dict.fromkeys(finding.nqn for finding in self.findings):
             own = [finding for finding in self.findings if finding.nqn == nqn]
             lines = [_printable(nqn) or "host"]
             for group in _grouped(own):
+                told.append(group.first)
                 lines += _lines(group, colour=colour, width=width)
             parts.append("\n".join(lines) + "\n")
-        parts.append(f"policy {self.policy}: {self._summary()}\n")
+        parts.append(f"policy {self.policy}: {self._summary(_counts(told))}\n")
         return "\n".join(parts)
 
-    def _summary(self) -> str:
+    def _summary(self, counts: Mapping[str, int]) -> str:
         if not any(finding.nqn for finding in self.findings):
             return _NOTHING
-        counts = self.counts()
         order = (_CRITICAL, _WARNING, _UNKNOWN, _OK)
         words = [STATUSES[status] for status in order]
         named = [f"{counts[word]} {word}" for word in words if counts[word]]
@@ -155,6 +158,11 @@ def _told(finding: Finding) -> _Told:
         rule.source,
         finding.how,
     )
+
+
+def _counts(findings: Iterable[Finding]) -> dict[str, int]:
+    words = [_word(finding) for finding in findings]
+    return {status: words.count(status) for status in STATUSES}
 
 
 def _word(finding: Finding) -> str:

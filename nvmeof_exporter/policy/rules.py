@@ -73,8 +73,8 @@ _ALL = (
         "host_id_matches",
         Scope.HOST,
         Kind.SWITCH,
-        "A UUID host NQN whose UUID is not the host ID works, but is a usual sign of a cloned "
-        "image of which only one of the two was made anew.",
+        "A UUID host NQN whose UUID is not the host ID works, and some distributions' packages "
+        "make them so; it can also be a cloned image of which only one of the two was made anew.",
         'nvme-cli, warning "use hostid which does not match uuid in hostnqn"; nvme-gen-hostnqn(1)',
     ),
     Rule(

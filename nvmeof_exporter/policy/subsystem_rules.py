@@ -191,7 +191,7 @@ def _host_id_matches(hosts: Sequence[HostIdentity]) -> Iterator[Finding]:
         yield Finding(rule, "", "", Verdict.KEPT, "the same", wanted)
         return
     how = (
-        "make sure that no other node has the same host NQN",
-        "write the UUID of /etc/nvme/hostnqn into /etc/nvme/hostid, and reboot",
+        "see whether another node has the same host NQN or host ID: if none has, this is harmless",
+        "else make both anew on one of the two (nvme gen-hostnqn), and connect its paths anew",
     )
     yield Finding(rule, "", "", Verdict.VIOLATED, "; ".join(odd), wanted, how)

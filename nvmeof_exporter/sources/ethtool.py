@@ -50,7 +50,7 @@ _MOST_STATISTICS = 1 << 16
 #: written take no memory.
 _BUFFER_BYTES = 2 * _MOST_STATISTICS * _NAME_BYTES
 
-#: The driver has none, or the interface has gone.
+#: The driver has none, or the interface has gone (or is being reset).
 _NONE = frozenset({errno.EOPNOTSUPP, errno.ENODEV})
 
 #: A driver without pause statistics is asked again at each so many reads: by then it may be
@@ -111,11 +111,11 @@ class _Interface:
 
 def statistics(
     netdev: str, wanted: Callable[[str], bool] = lambda _: True
-) -> list[tuple[str, int]]:
+) -> list[tuple[str, int]] | None:
     """Ask a driver for its statistics; returns names and values of those wanted.
 
     Their names can change while they are read (mlx5 shows the priorities that pause is
-    enabled for): then none are returned, rather than values under names of others.
+    enabled for): then the answer is None, rather than values under names of others.
 
     Raises:
         OSError: EOPNOTSUPP where the driver has none, ENODEV without such an interface.
@@ -128,7 +128,7 @@ def statistics(
         names = interface.names(count)
         values = interface.values(count)
         if names is None or values is None or interface.names(count) != names:
-            return []
+            return None
     found = []
     for index, value in enumerate(values):
         raw = names[index * _NAME_BYTES : (index + 1) * _NAME_BYTES]
@@ -161,11 +161,15 @@ class PauseSource:
             self._skip[netdev] = skip - 1
             return ()
         try:
-            found = pauses(statistics(netdev, is_pause))
+            told = statistics(netdev, is_pause)
         except OSError as error:
-            found = ()
             if error.errno not in _NONE:
                 self._reader.failed(f"ethtool statistics of {netdev}", errno_name(error))
+            # Any other error may be over at the next read.
+            told = [] if error.errno == errno.EOPNOTSUPP else None
+        if told is None:
+            return ()
+        found = pauses(told)
         if not found:
             if len(self._skip) >= _MOST_REMEMBERED:
                 self._skip.clear()

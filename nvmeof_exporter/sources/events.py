@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "RECEIVE_BUFFER_BYTES",
     "EventSource",
+    "SourceBehind",
     "SourceFailed",
     "SourceUnavailable",
     "enlarge_receive_buffer",
@@ -36,6 +37,10 @@ class SourceFailed(Exception):  # noqa: N818 - told from SourceUnavailable by wh
     """The source worked and has died; close it and go on without. The text says why."""
 
 
+class SourceBehind(Exception):  # noqa: N818 - a condition to live with, no error
+    """The source has missed something and cannot tell for now; keep it and read it again later."""
+
+
 class EventSource(Protocol):
     """A descriptor for a selectors loop, and the events behind it.
 
@@ -51,7 +56,8 @@ class EventSource(Protocol):
         """Return the announcements that have arrived, oldest first; never blocks.
 
         Bounded work per call: what is left keeps the descriptor readable. Input
-        that makes no sense is skipped. Raises SourceFailed when the source is dead.
+        that makes no sense is skipped. May be called when nothing has arrived. Raises
+        SourceFailed when the source is dead, SourceBehind when it has nothing to tell for now.
         """
 
     def close(self) -> None:

@@ -41,10 +41,11 @@ class PathPorts:
 
     ``netdev_of`` looks only into memory and may be called from any thread.
     ``refresh`` reads files and asks for routes, from one thread at a time; what it
-    returns never changes afterwards.
+    returns never changes afterwards. ``refresh_rdma`` reads the files of RDMA devices for
+    it, from another thread if need be: one that hangs costs no path its interface.
 
     Args:
-        reader: opens the files; belongs to the thread that calls ``refresh``.
+        reader: opens the files; belongs to who calls ``refresh`` and ``refresh_rdma``.
         sysfs: the root of the tree, e.g. ``/sys``.
         table: returns the interfaces of this machine as rtnetlink last told. None for
             a tree that is not this machine's: then only ``host_iface``, the zone of
@@ -69,8 +70,8 @@ class PathPorts:
         self._table = table or InterfaceTable
         self._routes = PathRoutes(routes, self._tell, clock)
         self._rdma = RdmaPorts(reader, sysfs)
-        #: Interfaces that followed from the paths' own texts, not from routes.
-        self._named: dict[PathKey, str] = {}
+        #: Interfaces that followed from the paths' own texts, not from routes: index and name.
+        self._named: dict[PathKey, tuple[int, str]] = {}
         self._lock = threading.Lock()
         #: What was told last.
         self._ports: dict[PathKey, PathPort] = {}
@@ -84,12 +85,18 @@ class PathPorts:
         table = self._table()
         named = self._named_by(controller, table)
         if named and table.sends(named):
-            if self._named.get(key) != named:
-                self._remember(key, named)
+            found = (table.index(named), named)
+            if self._named.get(key) != found:
+                self._remember(key, found)
             return named
-        if not named and key in self._named:
-            return self._named.get(key, "")
-        return self._routes.netdev(key) or named
+        if not named and (known := self._named.get(key)) is not None:
+            index, name = known
+            return table.name(index) or name
+        return self._routes.netdev(key, table) or named
+
+    def refresh_rdma(self) -> None:
+        """Look at the RDMA devices; ``refresh`` finds paths' ports by the last look."""
+        self._rdma.refresh()
 
     def refresh(self, controllers: Iterable[Controller]) -> Mapping[tuple[str, PathId], PathPort]:
         """Look at what each path runs over now; keys are (NQN, path).
@@ -99,7 +106,6 @@ class PathPorts:
         (PCIe, Fibre Channel, loop) have no entry. Raises nothing: a file that
         cannot be read and a route that is not told cost what they would say.
         """
-        self._rdma.refresh()
         table = self._table()
         present: dict[str, PathPort | None] = {}
         found = {}
@@ -129,9 +135,9 @@ class PathPorts:
         _, zone = packed_address(path.traddr)
         return table.scope(zone)
 
-    def _remember(self, key: PathKey, netdev: str) -> None:
+    def _remember(self, key: PathKey, found: tuple[int, str]) -> None:
         with self._lock:  # two threads may find the same path; nothing else happens in here
-            self._named[key] = netdev
+            self._named[key] = found
             while len(self._named) > _MOST_PATHS:
                 del self._named[next(iter(self._named))]
 
@@ -150,9 +156,10 @@ class PathPorts:
         if not path or not self._reader.names(path):
             return None
         stack = read_stack(self._reader, self._sysfs, netdev)
-        nics = filter(None, (nic(self._sysfs, member) for member in stack.members))
+        nics = dict.fromkeys(nic(self._sysfs, member) for member in stack.members)
         device, port = self._rdma.port(stack) or ("", "")
-        return PathPort(netdev, stack.members, tuple(dict.fromkeys(nics)), device, port)
+        # One card that is not known may be another one: then it is not known how many there are.
+        return PathPort(netdev, stack.members, () if "" in nics else tuple(nics), device, port)
 
     def _completed(self, netdev: str, found: PathPort | None, before: PathPort) -> PathPort:
         """Add to what is found of an interface what is known from before, if it was the same."""

@@ -12,6 +12,7 @@ import json
 import os
 import re
 import selectors
+import signal
 import subprocess
 import time
 from typing import TYPE_CHECKING, NamedTuple
@@ -185,6 +186,7 @@ def _run(command: list[str], seconds: float) -> tuple[int, bytes, bytes]:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env={**os.environ, "LC_ALL": "C"},  # its complaints are read
+            start_new_session=True,  # a wrapper is ended with what it started
         )
     except FileNotFoundError as error:
         raise LldpUnavailable(f"{name} is not installed, or not in PATH") from error
@@ -233,11 +235,13 @@ def _read(process: subprocess.Popen[bytes], deadline: float) -> tuple[bytes, byt
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     """Leave nothing of the program behind, short of one that even SIGKILL does not end."""
+    running = process.returncode is None  # not waited for: its number is nobody else's
+    if running:
+        with contextlib.suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)
     for pipe in (process.stdout, process.stderr):
         if pipe is not None:
             pipe.close()
-    if process.poll() is None:
-        with contextlib.suppress(OSError):
-            process.kill()
+    if running:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(_SECONDS_TO_DIE)

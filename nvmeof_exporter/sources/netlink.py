@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import math
 import socket
 import time
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 from nvmeof_exporter.model import Event, EventKind
 from nvmeof_exporter.sources import rtnetlink
 from nvmeof_exporter.sources.events import (
+    SourceBehind,
     SourceFailed,
     SourceUnavailable,
     enlarge_receive_buffer,
@@ -28,6 +30,9 @@ _GROUPS = rtnetlink.RTMGRP_LINK | rtnetlink.RTMGRP_IPV4_IFADDR | rtnetlink.RTMGR
 
 _DATAGRAMS_PER_READ = 256
 _DATAGRAMS_DISCARDED = 4096  # more than the receive buffer holds
+
+#: A list that could not be had is asked for again after this time: asking may take a second.
+_RETRY_SECONDS = 10.0
 
 
 class _OverrunError(Exception):
@@ -54,6 +59,9 @@ class Links:
         self._addresses: dict[AddressMessage, None] = {}
         self._table = InterfaceTable()
         self._told = 0
+        self._events: list[Event] = []
+        self._behind = False
+        self._next_try = -math.inf
         self.changes = 0
         try:
             self._socket = rtnetlink.open_socket(socket.SOCK_NONBLOCK, _GROUPS)
@@ -72,7 +80,7 @@ class Links:
         return self._socket.fileno()
 
     def table(self) -> InterfaceTable:
-        """Return the interfaces as last told; empty, so that nothing is known, once closed."""
+        """Return the interfaces as last told; empty when nothing is known: behind, or closed."""
         return self._table
 
     def read(self) -> list[Event]:
@@ -80,26 +88,33 @@ class Links:
 
         After an overrun: LOST_EVENTS, then what the present state differs in. Older
         kernels list interfaces under their RTNL lock: then, and only then, this may wait.
+        Where it takes too long, SourceBehind is raised until a later reading has the list.
         """
-        events: list[Event] = []
         try:
-            for _ in range(_DATAGRAMS_PER_READ):
-                for message in self._receive():
-                    events += self._learn(message)
+            if not self._behind:
+                self._read_datagrams()
         except BlockingIOError:
             pass
         except _OverrunError:
-            events.append(self._event(EventKind.LOST_EVENTS))
-            events += self._recover()
+            self._behind = True
+            self._events.append(self._event(EventKind.LOST_EVENTS))
         except (OSError, ValueError) as error:
             raise SourceFailed(f"rtnetlink: {error}") from error
+        if self._behind:
+            self._recover()
         self._publish()
+        events, self._events = self._events, []
         return events
 
     def close(self) -> None:
         """Close the socket. What was told holds no longer: nothing would correct it."""
         self._socket.close()
         self._table = InterfaceTable()
+
+    def _read_datagrams(self) -> None:
+        for _ in range(_DATAGRAMS_PER_READ):
+            for message in self._receive():
+                self._events += self._learn(message)
 
     def _publish(self) -> None:
         """Hand over a new table when something differs from the last one, then say so."""
@@ -124,13 +139,26 @@ class Links:
             self._learn_address(message)
         return list(rtnetlink.parse_links(data))
 
-    def _recover(self) -> list[Event]:
-        """Begin anew from a list, once what is still queued is gone: all of it is older."""
+    def _recover(self) -> None:
+        """Begin anew from a list, once what is still queued is gone: all of it is older.
+
+        Raises SourceBehind where the list cannot be had for now: nothing is known meanwhile.
+        """
         try:
             self._discard_queued()
-            return self._resynchronize()
+            if self._clock() < self._next_try:
+                raise SourceBehind("rtnetlink: interfaces are listed again later")
+            self._events += self._resynchronize()
+        except (TimeoutError, InterruptedError) as error:
+            self._next_try = self._clock() + _RETRY_SECONDS
+            self._table = InterfaceTable()
+            self.changes += 1
+            raise SourceBehind(f"rtnetlink: cannot list interfaces: {error}") from error
         except OSError as error:
             raise SourceFailed(f"rtnetlink: cannot list interfaces: {error}") from error
+        self._behind = False
+        self._next_try = -math.inf
+        self._told += 1  # the table may have been emptied
 
     def _discard_queued(self) -> None:
         """Empty the queue, where after an overrun the newest messages are those missing."""
@@ -145,10 +173,10 @@ class Links:
         What is announced meanwhile is read later and changes nothing, or brings news.
         """
         listed = rtnetlink.list_links()
+        addresses = dict.fromkeys(rtnetlink.list_addresses())
         present = {link.ifindex for link in listed}
         gone = [link for index, link in self._links.items() if index not in present]
         changes = [link._replace(carrier=False, present=False) for link in gone] + listed
-        addresses = dict.fromkeys(rtnetlink.list_addresses())
         self._told += addresses != self._addresses
         self._addresses = addresses
         return [event for message in changes for event in self._learn(message)]

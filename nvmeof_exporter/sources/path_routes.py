@@ -2,9 +2,8 @@
 
 A route is what the kernel would do now, for a new connection. Once a link is lost,
 that is another way, often the default gateway's: not what the lost path used. So
-routes are asked for while a path is live and its known interface has a carrier;
-without anything known, the first answer is taken in any state, and is corrected
-as soon as the path is live.
+routes are asked for only while a path is live and its known interface has a carrier.
+The way of a path that was never seen live is not known.
 """
 
 from __future__ import annotations
@@ -37,16 +36,20 @@ _MOST_PATHS = 4096
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """An answer for one path; ``confirmed`` once the path was live with it.
+    """An answer for one path, when it was live: an interface and its name at that time.
 
-    ``rival`` is another interface that routes have led to since the moment ``since``.
+    ``rival`` is the index of another interface that routes have led to since ``since``.
     """
 
-    netdev: str
+    ifindex: int
+    name: str
     source: str
-    confirmed: bool
-    rival: str = ""
+    rival: int = 0
     since: float = 0.0
+
+    def netdev(self, table: InterfaceTable) -> str:
+        """Name the interface as it is called now; as it was called, once it has gone."""
+        return table.name(self.ifindex) or self.name
 
 
 class PathRoutes:
@@ -67,10 +70,10 @@ class PathRoutes:
         self._clock = clock
         self._found: dict[PathKey, _Found] = {}
 
-    def netdev(self, key: PathKey) -> str:
+    def netdev(self, key: PathKey, table: InterfaceTable) -> str:
         """Name the interface that a route led to; ``""`` when none is known."""
         found = self._found.get(key)
-        return found.netdev if found is not None else ""
+        return found.netdev(table) if found is not None else ""
 
     def source(self, key: PathKey) -> str:
         """Return the host's address that goes with the route; ``""`` when none is known."""
@@ -88,24 +91,23 @@ class PathRoutes:
         """
         key = (controller.nqn, controller.path)
         known = self._found.get(key)
-        live = controller.state == "live"
-        if known is not None and not live:
+        if controller.state != "live":
             return
-        if known is not None and known.confirmed and table.carrier(known.netdev) is False:
+        if known is not None and table.carrier(known.netdev(table)) is False:
             return
         answer = self._asked(controller, table, vrf)
         if answer is not None:
-            self._found[key] = self._weighed(known, replace(answer, confirmed=live))
+            self._found[key] = self._weighed(known, answer)
             while len(self._found) > _MOST_PATHS:
                 del self._found[next(iter(self._found))]
 
     def _weighed(self, known: _Found | None, answer: _Found) -> _Found:
         """Choose between what is known of a path and a new answer."""
-        if known is None or not known.confirmed or known.netdev == answer.netdev:
+        if known is None or known.ifindex == answer.ifindex:
             return answer
         now = self._clock()
-        if known.rival != answer.netdev:
-            return replace(known, rival=answer.netdev, since=now)
+        if known.rival != answer.ifindex:
+            return replace(known, rival=answer.ifindex, since=now)
         return answer if now - known.since >= _SECONDS_TO_BELIEVE else known
 
     def _asked(self, controller: Controller, table: InterfaceTable, vrf: int) -> _Found | None:
@@ -121,4 +123,4 @@ class PathRoutes:
         netdev = table.name(route.ifindex) if route is not None else ""
         if route is None or not netdev:
             return None
-        return _Found(netdev, route.source, confirmed=False)
+        return _Found(route.ifindex, netdev, route.source)

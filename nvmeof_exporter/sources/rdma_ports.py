@@ -57,7 +57,10 @@ class _Scan:
 
 
 class RdmaPorts:
-    """Finds the port behind an interface, as of the last ``refresh``; for one thread."""
+    """Finds the port behind an interface, as of the last ``refresh``.
+
+    ``refresh`` is for one thread at a time, the others for any.
+    """
 
     def __init__(self, reader: Reader, sysfs: str) -> None:
         self._reader = reader
@@ -93,8 +96,9 @@ class RdmaPorts:
         None where there is none, and where a layer has several: the slaves of a
         bond that the cards do not know of.
         """
+        scan = self._scan  # of one moment, also if another thread looks again meanwhile
         for layer in stack.layers:
-            found = {name for netdev in layer for name in self._behind(netdev)}
+            found = {name for netdev in layer for name in self._behind(netdev, scan)}
             if found:
                 return found.pop() if len(found) == 1 else None
         return None
@@ -112,22 +116,22 @@ class RdmaPorts:
         table = tables[key] = self._tables.get(key) or GidNetdevs(self._reader, path)
         return table.read()
 
-    def _behind(self, netdev: str) -> list[PortName]:
+    def _behind(self, netdev: str, scan: _Scan) -> list[PortName]:
         """List the ports of one interface: hardware before software that runs over it."""
-        devices = self._scan.devices
-        by_gid = self._scan.by_gid.get(netdev, [])
-        by_device = self._by_device(netdev)
+        devices = scan.devices
+        by_gid = scan.by_gid.get(netdev, [])
+        by_device = self._by_device(netdev, scan)
         both = [name for name in by_gid if name in by_device]
         by_parent = [PortName(n, d.ports[0]) for n, d in devices.items() if d.parent == netdev]
         candidates = both or by_device or by_gid or by_parent
         return [name for name in candidates if not devices[name.device].software] or candidates
 
-    def _by_device(self, netdev: str) -> list[PortName]:
+    def _by_device(self, netdev: str, scan: _Scan) -> list[PortName]:
         """List the ports of the RDMA devices on the interface's PCI device that are its own."""
         path = directory(self._sysfs, netdev)
         found = []
         for name in self._reader.names(f"{path}/device/infiniband") if path else ():
-            device = self._scan.devices.get(name)
+            device = scan.devices.get(name)
             if device is not None:
                 port = device.ports[0] if len(device.ports) == 1 else self._number(path)
                 if port in device.ports:

@@ -43,7 +43,7 @@ _NETLINK_ROUTE = 0
 _NLMSG_ERROR, _NLMSG_DONE = 2, 3
 _RTM_NEWLINK, _RTM_DELLINK, _RTM_GETLINK = 16, 17, 18
 _RTM_NEWADDR, _RTM_DELADDR, _RTM_GETADDR = 20, 21, 22
-_NLM_F_REQUEST, _NLM_F_DUMP = 0x1, 0x300
+_NLM_F_REQUEST, _NLM_F_DUMP_INTR, _NLM_F_DUMP = 0x1, 0x10, 0x300
 _IFLA_IFNAME, _IFLA_MASTER, _IFLA_LINKINFO, _IFLA_EXT_MASK = 3, 10, 18, 29
 _IFLA_PROP_LIST, _IFLA_ALT_IFNAME = 52, 53
 _IFLA_INFO_KIND = 1
@@ -69,6 +69,9 @@ _ADDRESS_BYTES = frozenset({4, 16})  # IPv4, IPv6
 DATAGRAM_BYTES = 1 << 16
 _SEQUENCE = 1
 _ANSWER_SECONDS = 1.0
+
+#: So often is a list asked for that changes meanwhile.
+_TRIES = 3
 
 
 class LinkMessage(NamedTuple):
@@ -140,12 +143,17 @@ def parse_addresses(datagram: bytes) -> Iterator[AddressMessage]:
 
 def messages(datagram: bytes) -> Iterator[tuple[int, bytes]]:
     """Yield kind and body of each message in a datagram."""
+    for kind, _, body in _flagged_messages(datagram):
+        yield kind, body
+
+
+def _flagged_messages(datagram: bytes) -> Iterator[tuple[int, int, bytes]]:
     offset = 0
     while offset + _HEADER.size <= len(datagram):
-        length, kind, *_ = _HEADER.unpack_from(datagram, offset)
+        length, kind, flags, *_ = _HEADER.unpack_from(datagram, offset)
         if length < _HEADER.size:
             return
-        yield kind, datagram[offset + _HEADER.size : offset + length]
+        yield kind, flags, datagram[offset + _HEADER.size : offset + length]
         offset += _aligned(length)
 
 
@@ -214,18 +222,36 @@ def ask(kind: int, body: bytes, *, dump: bool = False) -> list[bytes]:
 
 
 def list_links() -> list[LinkMessage]:
-    """Ask for every interface; raises OSError."""
+    """Ask for every interface; raises as ``_ask_for_all`` does."""
     body = _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0)
     body += pack_attributes([(_IFLA_EXT_MASK, _WORD.pack(_RTEXT_FILTER_SKIP_STATS))])
-    answers = ask(_RTM_GETLINK, body, dump=True)
+    answers = _ask_for_all(_RTM_GETLINK, body)
     return [link for datagram in answers for link in parse_links(datagram)]
 
 
 def list_addresses() -> list[AddressMessage]:
-    """Ask for every address of every interface; raises OSError."""
+    """Ask for every address of every interface; raises as ``_ask_for_all`` does."""
     body = _ADDRESS.pack(socket.AF_UNSPEC, 0, 0, 0, 0)
-    answers = ask(_RTM_GETADDR, body, dump=True)
+    answers = _ask_for_all(_RTM_GETADDR, body)
     return [address for datagram in answers for address in parse_addresses(datagram)]
+
+
+def _ask_for_all(kind: int, body: bytes) -> list[bytes]:
+    """Ask for a list, and again when it changed while the kernel made it.
+
+    Such a list may lack what has not changed at all; the kernel says so in the flags of one
+    message (``nl_dump_check_consistent`` in include/net/netlink.h).
+
+    Raises:
+        OSError: as ``ask`` does; InterruptedError when it changed each time.
+
+    """
+    for _ in range(_TRIES):
+        answers = ask(kind, body, dump=True)
+        told = (flags for datagram in answers for _, flags, _ in _flagged_messages(datagram))
+        if not any(flags & _NLM_F_DUMP_INTR for flags in told):
+            return answers
+    raise InterruptedError(errno.EINTR, "the list changes faster than it is told")
 
 
 def _is_last(datagram: bytes, *, dump: bool) -> bool:
@@ -254,7 +280,8 @@ def _alternatives(properties: bytes) -> tuple[str, ...]:
 
 
 def _text(value: bytes) -> str:
-    return value.rstrip(b"\0").decode("utf-8", "replace")
+    """Decode a name as ``os.listdir`` does, so that it is the one in ``/sys``."""
+    return os.fsdecode(value.rstrip(b"\0"))
 
 
 def _word(value: bytes) -> int:

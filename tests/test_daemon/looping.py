@@ -16,7 +16,7 @@ from nvmeof_exporter.monitor.monitor import Monitor
 from nvmeof_exporter.poller import Poller
 from nvmeof_exporter.remembering import MemoryKeeper
 from nvmeof_exporter.slow import SlowSources, Sources
-from nvmeof_exporter.sources.events import SourceFailed
+from nvmeof_exporter.sources.events import SourceBehind, SourceFailed
 from nvmeof_exporter.sources.interfaces import PathPorts
 from nvmeof_exporter.sources.nvme import NvmeSource
 from nvmeof_exporter.worker import Worker
@@ -43,8 +43,10 @@ class FakeSource:
 
     def __init__(self) -> None:
         self._here, self._there = socket.socketpair()
+        self._here.setblocking(False)
         self._pending: list[Event] = []
         self.failing = False
+        self.behind = False
         self.closed = False
 
     def fileno(self) -> int:
@@ -59,9 +61,12 @@ class FakeSource:
         self._there.send(b"x")
 
     def read(self) -> list[Event]:
-        self._here.recv(64)
+        with contextlib.suppress(BlockingIOError):
+            self._here.recv(64)
         if self.failing:
             raise SourceFailed("the socket is dead")
+        if self.behind:
+            raise SourceBehind("messages were lost")
         heard, self._pending = self._pending, []
         return heard
 

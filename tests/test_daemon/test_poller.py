@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from structlog.testing import capture_logs
 
 from nvmeof_exporter.model import EventKind
 from tests.fixtures.node_files import NodeFiles
@@ -33,6 +34,22 @@ def test_a_source_that_fails_is_dropped_and_polling_goes_on(node: NodeFiles) -> 
         eventually(lambda: (loop.value(POLLS) or 0) > polls + 2, "polling")
         assert loop.poller.health() is None
         assert loop.value('nvmeof_exporter_collector_success{collector="nvme"}') == 1
+
+
+def test_a_source_that_is_behind_is_read_again_at_rescans_until_it_works(node: NodeFiles) -> None:
+    with looping(node, "--poll.rescan-interval=1s") as loop, capture_logs() as lines:
+        loop.events.behind = True
+        eventually(lambda: loop.value(SUCCESS) == 0, "read though nothing arrived")
+        loop.events.behind = False
+        eventually(lambda: loop.value(SUCCESS) == 1, "read again")
+        assert not loop.events.closed
+    told = [
+        (line["event"], line.get("reason")) for line in lines if line.get("collector") == "udev"
+    ]
+    assert told == [
+        ("event source is behind, tried again", "messages were lost"),
+        ("event source works again", None),
+    ]
 
 
 def test_an_event_wakes_the_poller_and_is_counted(node: NodeFiles) -> None:

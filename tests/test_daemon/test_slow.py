@@ -57,6 +57,9 @@ class FakePaths:
     def netdev_of(self, controller: Controller) -> str:
         return controller.path.host_iface
 
+    def refresh_rdma(self) -> None:
+        """The ports are given."""
+
     def refresh(self, controllers: Iterable[Controller]) -> Mapping[tuple[str, PathId], PathPort]:
         self.asked += 1
         return {
@@ -119,6 +122,23 @@ PORTS = {
 
 
 class TestASourceThatHangs:
+    def test_as_a_gid_table_does_costs_no_path_its_interface(self, node: NodeFiles) -> None:
+        over = threading.Event()
+
+        class Paths(FakePaths):
+            def refresh_rdma(self) -> None:
+                over.wait(60)
+
+        flags = ("--poll.interval=20ms", "--poll.slow-interval=100ms", "--poll.slow-deadline=10ms")
+        paths, rdma, links = Paths(**PORTS), FakeRdma("mlx5_0"), FakeLinks(eth0=True)
+        with looping(node, *flags, slow=Sources(paths, rdma, links)) as loop:
+            eventually(lambda: loop.value(success("ports")) == 0, "told as failed")
+            asked = paths.asked
+            eventually(lambda: paths.asked > asked + 1, "paths are looked at nevertheless")
+            eventually(lambda: loop.value('nvmeof_link_up{netdev="eth0"}') == 1, "and links")
+            eventually(lambda: 'device="mlx5_0"' in str(loop.told()), "and RDMA devices")
+            over.set()
+
     def test_costs_a_path_change_not_a_single_poll(self, node: NodeFiles, rdma: FakeRdma) -> None:
         flags = ("--poll.interval=20ms", "--poll.slow-interval=100ms", "--poll.slow-deadline=10ms")
         with looping(node, *flags, slow=Sources(FakePaths(**PORTS), rdma)) as loop:

@@ -99,6 +99,16 @@ def test_tasks_run_at_once_and_then_once_per_interval(bench: Bench) -> None:
     assert (status.success, status.seconds, status.errors) == (True, 0.0, 0)
 
 
+def test_an_interval_may_be_shorter_than_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nvmeof_exporter.worker._SPACING_SECONDS", 0.0)
+    worker = Worker(0.001, 3600)
+    device = Device()
+    worker.group("rdma").assign({"mlx5_0": device.read})
+    worker.start()
+    eventually(asked(device, 3), "read again and again")
+    worker.stop()
+
+
 def test_a_value_vanishes_at_its_age_and_not_before(bench: Bench) -> None:
     device = Device()
     bench.rdma.assign({"mlx5_0": device.read})

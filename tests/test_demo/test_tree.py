@@ -369,7 +369,9 @@ class TestAsTheExporterReadsIt:
         with closing(Tree(node, tmp_path / "tree")) as tree:
             reader = Reader()
             controllers = [c for s in node.snapshot(0, 0).subsystems for c in s.controllers]
-            ports = PathPorts(reader, tree.sysfs).refresh(controllers)
+            paths = PathPorts(reader, tree.sysfs)
+            paths.refresh_rdma()
+            ports = paths.refresh(controllers)
             assert reader.errors == 0
         assert {str(path): port for (_, path), port in ports.items()} == {
             "tcp:10.0.0.2:4420%h0": PathPort("h0", ("h0",), ("0000:17:00",), "mlx5_0", "1"),

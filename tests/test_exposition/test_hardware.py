@@ -82,6 +82,26 @@ def test_counters_of_a_whole_device_are_no_port() -> None:
     }
 
 
+def test_a_name_that_is_no_utf_8_is_told_with_what_it_has_of_it() -> None:
+    around = Surroundings(
+        netdevs=("eth\udcff",),
+        carriers={"eth\udcff": True},
+        ports={(NQN, PATH): PathPort("eth\udcff")},
+    )
+    assert served(around, "nvmeof_link_") == {'nvmeof_link_up{netdev="eth\ufffd"}': 1}
+    (info,) = served(around, "nvmeof_path_info")
+    assert 'netdev="eth\ufffd"' in info
+
+
+def test_a_link_that_is_down_has_no_speed_whatever_its_driver_says() -> None:
+    link = Link("veth0", up=True, carrier_changes=1, speed=1.25e9)
+    around = Surroundings(netdevs=("veth0",), links={"veth0": link}, carriers={"veth0": False})
+    assert served(around, "nvmeof_link_") == {
+        'nvmeof_link_up{netdev="veth0"}': 0,
+        'nvmeof_link_carrier_changes_total{netdev="veth0"}': 1,
+    }
+
+
 def test_a_link_is_told_with_its_pauses() -> None:
     link = Link(
         "eth0",

@@ -84,7 +84,7 @@ nqn.2026-01.org.example:array
             how  for good: nvme connect
   unknown   io_timeout        the kernel shows none on 1 path
 
-policy vast: 1 critical, 2 warning, 1 unknown, 3 ok
+policy vast: 1 critical, 1 warning, 1 unknown, 2 ok
 """
     )
 

@@ -104,7 +104,7 @@ class TestStatistics:
                 kernel.card.update({f"queue{number}": number for number in range(10_000)})
 
         kernel.before = grow
-        assert statistics("eth0") == []
+        assert statistics("eth0") is None
 
     def test_that_get_other_names_meanwhile_are_not_told(self, kernel: Kernel) -> None:
         def rename(asked: int) -> None:
@@ -112,7 +112,7 @@ class TestStatistics:
                 kernel.card = {name.replace("3", "5"): value for name, value in CARD.items()}
 
         kernel.before = rename
-        assert statistics("eth0") == []
+        assert statistics("eth0") is None
 
     def test_beyond_all_measure_are_not_asked_for(self, kernel: Kernel) -> None:
         kernel.card = dict.fromkeys(map(str, range(65_537)), 0)
@@ -133,16 +133,34 @@ class TestPauseSource:
         assert [source.read("eth0"), source.read("eth0")] == [expected, expected]
         assert reader.errors == 0
 
-    @pytest.mark.parametrize("number", [errno.EOPNOTSUPP, errno.ENODEV])
     def test_a_driver_without_statistics_is_no_error_and_seldom_asked(
-        self, kernel: Kernel, reader: FaultyReader, number: int
+        self, kernel: Kernel, reader: FaultyReader
     ) -> None:
-        kernel.error = number
+        kernel.error = errno.EOPNOTSUPP
         source = PauseSource(reader)
         for _ in range(READS_UNTIL_RETRIED):
             assert source.read("eth0") == ()
         assert (reader.errors, reader.told, len(kernel.commands)) == (0, [], 1)
         kernel.error = 0
+        assert source.read("eth0") != ()
+
+    @pytest.mark.parametrize("number", [errno.ENODEV, errno.EBUSY])
+    def test_a_failure_hides_nothing_of_the_next_read(
+        self, kernel: Kernel, reader: FaultyReader, number: int
+    ) -> None:
+        source = PauseSource(reader)
+        kernel.error = number
+        assert source.read("eth0") == ()
+        kernel.error = 0
+        assert source.read("eth0") != ()
+
+    def test_a_change_meanwhile_hides_nothing_of_the_next_read(
+        self, kernel: Kernel, reader: FaultyReader
+    ) -> None:
+        source = PauseSource(reader)
+        kernel.before = lambda _: kernel.card.update({f"new{len(kernel.commands)}": 1})
+        assert source.read("eth0") == ()
+        kernel.before = lambda _: None
         assert source.read("eth0") != ()
 
     def test_a_driver_without_pauses_is_seldom_asked(
@@ -171,7 +189,7 @@ class TestPauseSource:
     def test_a_refusal_is_counted_and_told_once(self, kernel: Kernel, reader: FaultyReader) -> None:
         kernel.error = errno.EPERM
         source = PauseSource(reader)
-        for _ in range(2 * READS_UNTIL_RETRIED):
+        for _ in range(2):
             assert source.read("eth0") == ()
         assert reader.errors == 2
         assert reader.told == [("ethtool statistics of eth0", "EPERM")]

@@ -250,9 +250,14 @@ class TestTheInterfaceOfAPath:
         plain.netdev(controller(src_addr="10.0.1.1"))
         assert plain.netdev(controller(state="connecting")) == "eth1"
 
+    def test_is_remembered_though_it_is_renamed_meanwhile(self, plain: Node) -> None:
+        plain.netdev(controller(src_addr="10.0.1.1"))
+        plain.table = node({"eth0": [], "storage1": []})
+        assert plain.netdev(controller(state="connecting")) == "storage1"
+
     def test_is_remembered_when_the_address_goes_with_the_interface(self, plain: Node) -> None:
         plain.netdev(controller(host_traddr="10.0.0.1"))
-        plain.table = node({"eth1": ["10.0.1.1/24"]})
+        plain.table = InterfaceTable()
         assert plain.netdev(controller(host_traddr="10.0.0.1")) == "eth0"
 
     def test_is_not_taken_over_by_another_path_with_the_same_kernel_name(self, plain: Node) -> None:
@@ -316,11 +321,10 @@ class TestARouteToThePath:
         assert plain.refreshed(controller(state="connecting")) == "eth1"
         assert len(plain.asked) == 1
 
-    def test_taken_at_the_first_look_is_corrected_when_the_path_is_live(self, plain: Node) -> None:
+    def test_is_not_believed_of_a_path_that_was_never_seen_live(self, plain: Node) -> None:
         plain.routes["192.0.2.1"] = Route(1, "10.0.0.1")
-        assert plain.refreshed(controller(state="connecting")) == "eth0"
+        assert plain.refreshed(controller(state="connecting")) == ""
         plain.routes["192.0.2.1"] = Route(2, "10.0.1.1")
-        assert plain.refreshed(controller(state="connecting")) == "eth0"
         assert plain.refreshed(controller()) == "eth1"
 
     def test_that_changes_under_a_live_path_is_believed_after_a_while(self, plain: Node) -> None:
@@ -337,13 +341,13 @@ class TestARouteToThePath:
             plain.routes["192.0.2.1"] = Route(index, "")
             assert plain.refreshed(controller()) == "eth1"
 
-    def test_follows_a_renamed_interface_after_a_while(self, plain: Node) -> None:
+    def test_follows_a_renamed_interface_at_once(self, plain: Node) -> None:
         plain.routes["192.0.2.1"] = Route(2, "10.0.1.1")
         plain.refreshed(controller())
         plain.table = node({"eth0": [], "storage1": ["10.0.1.1/24"]})
-        assert plain.refreshed(controller()) == "eth1"
-        plain.seconds = 31.0
-        assert plain.refreshed(controller()) == "storage1"
+        for state in ("live", "connecting"):
+            assert plain.netdev(controller(state=state)) == "storage1"
+            assert plain.refreshed(controller(state=state)) == "storage1"
 
     def test_starts_from_the_address_given_where_the_host_has_it_on_loopback(
         self, tmp_path: Path

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import select
 import signal
 import subprocess
 import sys
@@ -283,3 +285,16 @@ class TestAsking:
         with pytest.raises(LldpFailed, match=r"did not answer within 0\.5 s"):
             switches(lldpcli(code), seconds=0.5)
         assert [process.returncode for process in started] == [-signal.SIGKILL]
+
+    def test_what_a_wrapper_has_started_is_ended_with_it(self, tmp_path: Path) -> None:
+        held = tmp_path / "held"
+        os.mkfifo(held)
+        reading = os.open(held, os.O_RDONLY | os.O_NONBLOCK)
+        wrapper = (
+            f"import subprocess; subprocess.run(['sleep', '600'], stdout=open({str(held)!r}, 'w'))"
+        )
+        with pytest.raises(LldpFailed, match="did not answer"):
+            switches(lldpcli(wrapper), seconds=1)
+        assert select.select([reading], [], [], 10) == ([reading], [], [])
+        assert os.read(reading, 1) == b""  # nobody holds it any more
+        os.close(reading)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import socket
 import struct
 import time
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 
 from nvmeof_exporter.model import Event, EventKind
 from nvmeof_exporter.sources import netlink, rtnetlink
-from nvmeof_exporter.sources.events import SourceFailed, SourceUnavailable
+from nvmeof_exporter.sources.events import SourceBehind, SourceFailed, SourceUnavailable
+from nvmeof_exporter.sources.interface_table import InterfaceTable
 from nvmeof_exporter.sources.netlink import Links
 from nvmeof_exporter.sources.rtnetlink import LinkMessage, parse_links
 from tests.test_sources.network_namespaces import Namespace, needs_privileges
@@ -19,6 +21,7 @@ from tests.test_sources.waiting import events_until, is_readable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 RTM_NEWLINK, RTM_DELLINK, RTM_NEWADDR = 16, 17, 20
 UP, LOOPBACK, CARRIER = 0x1, 0x8, 0x10000
@@ -33,7 +36,7 @@ def link_message(
     family: int = socket.AF_UNSPEC,
     more: bytes = b"",
 ) -> bytes:
-    padded = name.encode() + b"\0"
+    padded = os.fsencode(name) + b"\0"
     mtu = struct.pack("=HHI", 8, 4, 1500)
     attribute = struct.pack("=HH", 4 + len(padded), 3) + padded
     attribute += b"\0" * (-len(attribute) % 4)
@@ -46,6 +49,11 @@ class TestALinkMessage:
         assert list(parse_links(link_message())) == [
             LinkMessage(2, "eth0", carrier=True, present=True)
         ]
+
+    def test_tells_a_name_that_is_no_utf_8_as_a_directory_lists_it(self, tmp_path: Path) -> None:
+        os.mkdir(os.fsencode(tmp_path) + b"/eth\xff")
+        (told,) = parse_links(link_message(os.listdir(tmp_path)[0]))
+        assert told.name == os.listdir(tmp_path)[0]
 
     @pytest.mark.parametrize("flags", [0, UP, CARRIER])
     def test_needs_both_administrator_and_cable_for_a_carrier(self, flags: int) -> None:
@@ -330,17 +338,60 @@ class TestTheSocket:
         with pytest.raises(SourceFailed, match=r"rtnetlink: .*Bad file descriptor"):
             links_over(dead, monkeypatch).read()
 
-    def test_a_list_that_cannot_be_had_after_an_overrun_ends_the_source(
+    def test_a_list_that_comes_too_late_after_an_overrun_is_asked_for_again(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        cut = (link_message(), socket.MSG_TRUNC, 0)
+        links = links_over(FakeSocket(cut, error=BlockingIOError()), monkeypatch)
+        clock = [100.0]
+        monkeypatch.setattr(links, "_clock", lambda: clock[0])
+        before = links.changes
+        asked: list[float] = []
+
+        def late() -> list[LinkMessage]:
+            asked.append(clock[0])
+            raise TimeoutError(110, "timed out")
+
+        monkeypatch.setattr(rtnetlink, "list_links", late)
+        for clock[0] in (100.0, 109.0, 110.0):
+            with pytest.raises(SourceBehind):
+                links.read()
+            assert links.table() == InterfaceTable()
+        assert asked == [100.0, 110.0]
+        assert links.changes > before
+        here = LinkMessage(2, "eth0", carrier=True, present=True)
+        monkeypatch.setattr(rtnetlink, "list_links", lambda: [here])
+        clock[0] = 120.0
+        assert links.read() == [
+            Event(100.0, "netlink", EventKind.LOST_EVENTS, ""),
+            Event(120.0, "netlink", EventKind.CARRIER_GAINED, "eth0"),
+        ]
+        assert links.table().carriers() == {"eth0": True}
+        assert links.read() == []
+
+    def test_a_list_that_is_refused_after_an_overrun_ends_the_source(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         links = links_over(FakeSocket(error=OSError(105, "No buffer space")), monkeypatch)
 
         def refused() -> list[LinkMessage]:
-            raise TimeoutError(110, "timed out")
+            raise PermissionError(13, "Permission denied")
 
         monkeypatch.setattr(rtnetlink, "list_links", refused)
         with pytest.raises(SourceFailed, match="cannot list interfaces"):
             links.read()
+
+    def test_a_list_that_changed_meanwhile_is_asked_for_again(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        changed = bytearray(link_message("eth0"))
+        struct.pack_into("=H", changed, 6, 0x12)  # NLM_F_MULTI | NLM_F_DUMP_INTR
+        answers = [[bytes(changed)], [link_message("eth1")]]
+        monkeypatch.setattr(rtnetlink, "ask", lambda *_, **__: answers.pop(0))
+        assert [link.name for link in rtnetlink.list_links()] == ["eth1"]
+        monkeypatch.setattr(rtnetlink, "ask", lambda *_, **__: [bytes(changed)])
+        with pytest.raises(InterruptedError):
+            rtnetlink.list_links()
 
     def test_a_node_without_rtnetlink_is_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def refused(*_: object) -> socket.socket:

@@ -38,6 +38,7 @@ def path_to(
 
 
 def port_of(ports: PathPorts, path: Controller) -> PathPort:
+    ports.refresh_rdma()
     return ports.refresh([path])[path.nqn, path.path]
 
 
@@ -81,6 +82,14 @@ class TestOnATree:
             rdma_port="1",
             subnet="10.0.5.0/24",
         )
+
+    def test_cards_are_not_known_where_one_members_is_not(self, tree: NetTree) -> None:
+        device = tree.root / "devices/platform/eth9"
+        device.mkdir(parents=True)
+        tree.netdev("eth9").joinpath("device").symlink_to(device)
+        tree.netdev("bond1", lower=["eth0", "eth9"])
+        found = port_of(self.ports(tree), path_to("10.0.1.9", host_iface="bond1"))
+        assert (found.members, found.nics) == (("eth0", "eth9"), ())
 
     def test_a_tcp_path_has_the_rdma_port_of_the_same_cable(self, tree: NetTree) -> None:
         found = port_of(self.ports(tree), path_to("10.0.1.9", transport="tcp", host_iface="eth0"))
