@@ -134,6 +134,8 @@ class Machine:
         # A kernel panic ends the run.
         share = "security_model=none,multidevs=remap"
         return [
+            # Virtual time can wait for what else has to run here in real time.
+            *("nice", "-n", "10"),
             _program("qemu-system-x86_64"),
             *("-machine", "q35", *_VIRTUAL_TIME, "-cpu", "max"),
             *("-m", str(self.memory_mib)),
