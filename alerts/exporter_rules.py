@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from alerts.model import Alert, Group
+from alerts.snippets import VIOLATORS
 
 __all__ = ["EXPORTER", "POLICY"]
 
@@ -10,15 +11,16 @@ _POLICY_VIOLATION = Alert(
     name="NVMeoFPolicyViolation",
     severity="warning",
     wait="15m",
-    expr="last_over_time(nvmeof_policy_violation[5m]) == 1",
+    note="One per node, subsystem and rule: paths are mostly connected alike.",
+    expr="max without (path) (last_over_time(nvmeof_policy_violation[5m])) == 1",
     summary=(
-        "{{ with $labels.nqn }}{{ . }} on {{ end }}{{ $labels.instance }} is outside the policy:"
-        " {{ $labels.rule }}"
+        "{{ $labels.instance }}: {{ $labels.rule }} is outside the policy"
+        "{{ with $labels.nqn }}, of {{ . }}{{ end }}"
     ),
     description=(
         "Rule {{ $labels.rule }} is violated on {{ $labels.instance }}",
-        "{{- with $labels.nqn }}, in {{ . }}{{ end }}",
-        "{{- with $labels.path }}, by path {{ . }}{{ end }}.",
+        "{{- with $labels.nqn }}, in {{ . }}{{ end }}.",
+        VIOLATORS,
         "First run nvmeof-exporter check there: it tells what was found, what is wanted, and how",
         "to change it.",
     ),
@@ -30,7 +32,7 @@ _DRILL_RUNNING = Alert(
     keep="5m",
     note="Notifies nobody; the Alertmanager example holds back the node's warnings meanwhile.",
     expr="nvmeof_drill_running == 1",
-    summary="A failover drill runs on {{ $labels.instance }}",
+    summary="{{ $labels.instance }}: a failover drill runs",
     description=("Somebody tests failovers on {{ $labels.instance }} on purpose.",),
 )
 
@@ -40,20 +42,26 @@ _DOWN = Alert(
     wait="5m",
     note="""
         By the job's name. Where there is no "nvmeof" in it, only for six hours after the
-        last answer.
+        last answer. Also one that answers now and then, less than half of the time.
     """,
     expr="""
         up{job=~".*nvmeof.*"} == 0
         or
         (
+            avg_over_time(up{job=~".*nvmeof.*"}[15m]) < 0.5
+          and
+            changes(up{job=~".*nvmeof.*"}[15m]) > 4
+        )
+        or
+        (
             up == 0
-          and on (job, instance)
+          and on (cluster, job, instance)
             last_over_time(nvmeof_exporter_build_info[6h])
         )
     """,
-    summary="The NVMe-oF exporter on {{ $labels.instance }} does not answer",
+    summary="{{ $labels.instance }}: the NVMe-oF exporter does not answer",
     description=(
-        "Prometheus cannot scrape {{ $labels.instance }}: nothing is known of its paths.",
+        "Prometheus cannot scrape {{ $labels.instance }}, or seldom: little is known of its paths.",
         "First see whether the node is up; then systemctl status nvmeof-exporter.",
     ),
 )
@@ -62,15 +70,26 @@ _STALE = Alert(
     name="NVMeoFExporterStale",
     severity="warning",
     wait="1m",
-    note="Compared with itself: a wrong clock on the node does not matter.",
+    note="""
+        Compared with itself: a wrong clock on the node does not matter. The second part is
+        for a first look that does not end.
+    """,
     expr="""
         nvmeof_exporter_last_poll_timestamp_seconds
         == nvmeof_exporter_last_poll_timestamp_seconds offset 2m
+        or
+        max without (version, python) (
+            nvmeof_exporter_build_info
+          and on (cluster, job, instance)
+            nvmeof_exporter_build_info offset 2m
+          unless on (cluster, job, instance)
+            nvmeof_exporter_last_poll_timestamp_seconds
+        )
     """,
-    summary="The NVMe-oF exporter on {{ $labels.instance }} has stopped looking",
+    summary="{{ $labels.instance }}: the NVMe-oF exporter has stopped looking",
     description=(
-        "The exporter on {{ $labels.instance }} answers, but its newest look at the kernel is",
-        "more than two minutes old, and so is all that it tells.",
+        "The exporter on {{ $labels.instance }} answers, but has not looked at the kernel for",
+        "more than two minutes: what it tells is old.",
         "First read its journal, and see in /proc/PID/task/*/stack where its threads wait.",
     ),
 )
@@ -80,7 +99,7 @@ _COLLECTOR_FAILING = Alert(
     severity="warning",
     wait="10m",
     expr="last_over_time(nvmeof_exporter_collector_success[5m]) == 0",
-    summary="Collector {{ $labels.collector }} fails on {{ $labels.instance }}",
+    summary="{{ $labels.instance }}: collector {{ $labels.collector }} fails",
     description=(
         "Source {{ $labels.collector }} of the exporter on {{ $labels.instance }} does not work:",
         "what it tells is missing or old.",

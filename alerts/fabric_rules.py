@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
+from alerts.last_words import last_word
 from alerts.model import Alert, Group
 from alerts.objectives import objective
 from alerts.snippets import PATHS_OF_LINK, PATHS_OF_PORT
 
 __all__ = ["FABRIC"]
 
-_PORT_DOWN = Alert(
-    name="NVMeoFRDMAPortDown",
-    severity="warning",
-    wait="1m",
-    keep="2m",
-    note="Of a port that carries a path, or did within the last hour.",
+_PORT = last_word(
+    "device_port:nvmeof_rdma_port_state:down",
+    note="RDMA ports that are not active and carry a path, or did within the last hour.",
     expr="""
         max without (state) (
-            (
-                last_over_time(nvmeof_rdma_port_state{state="active"}[5m]) == 0
-              or
-                (
-                    last_over_time(nvmeof_rdma_port_state{state="active"}[1h]) == 0
-                  and on (job, instance)
-                    up == 0
-                )
-            )
-          and on (job, instance, device, port)
+            nvmeof_rdma_port_state{state="active"} == 0
+          and on (cluster, job, instance, device, port)
             label_replace(
               label_replace(
                 last_over_time(nvmeof_path_info{rdma_device!=""}[1h]),
@@ -35,7 +25,15 @@ _PORT_DOWN = Alert(
             )
         )
     """,
-    summary="RDMA port {{ $labels.device }}/{{ $labels.port }} is down on {{ $labels.instance }}",
+)
+
+_PORT_DOWN = Alert(
+    name="NVMeoFRDMAPortDown",
+    severity="warning",
+    wait="1m",
+    keep="2m",
+    expr=_PORT.name,
+    summary="{{ $labels.instance }}: RDMA port {{ $labels.device }}/{{ $labels.port }} is down",
     description=(
         "RDMA port {{ $labels.device }}/{{ $labels.port }} of {{ $labels.instance }} carries",
         "NVMe-oF paths and is not active.",
@@ -45,25 +43,34 @@ _PORT_DOWN = Alert(
     ),
 )
 
+_LINK = last_word(
+    "netdev:nvmeof_link_up:down",
+    note="""
+        Interfaces that lost their carrier, members of a bond among them. A port that never
+        had one is not plugged in, which is no fault: it was not up in the last quarter of an
+        hour, and its carrier has changed less than twice. Some virtual interfaces count the
+        first loss as the first change: so the record holds itself.
+    """,
+    expr="""
+        nvmeof_link_up == 0
+        unless on (cluster, job, instance, netdev)
+          (
+              last_over_time(nvmeof_link_carrier_changes_total[5m]) < 2
+            unless on (cluster, job, instance, netdev)
+              max_over_time(nvmeof_link_up[15m]) == 1
+            unless on (cluster, job, instance, netdev)
+              netdev:nvmeof_link_up:down
+          )
+    """,
+)
+
 _LINK_DOWN = Alert(
     name="NVMeoFLinkDown",
     severity="warning",
     wait="1m",
     keep="2m",
-    note="""
-        Also of the members of a bond. A port that never had a carrier (fewer than two
-        changes of it) is not plugged in, which is no fault.
-    """,
-    expr="""
-        (
-            last_over_time(nvmeof_link_up[5m]) == 0
-          or
-            (last_over_time(nvmeof_link_up[1h]) == 0 and on (job, instance) up == 0)
-        )
-        unless on (job, instance, netdev)
-          last_over_time(nvmeof_link_carrier_changes_total[1h]) < 2
-    """,
-    summary="Interface {{ $labels.netdev }} of {{ $labels.instance }} has no carrier",
+    expr=_LINK.name,
+    summary="{{ $labels.instance }}: interface {{ $labels.netdev }} has no carrier",
     description=(
         "Interface {{ $labels.netdev }} of {{ $labels.instance }}, under NVMe-oF paths, has no",
         "link.",
@@ -125,8 +132,8 @@ _RDMA_ERRORS = Alert(
         ) > {objective("rdma_errors_per_second")}
     """,
     summary=(
-        "{{ $labels.statistic }} rises on RDMA port"
-        " {{ $labels.device }}{{ with $labels.port }}/{{ . }}{{ end }} of {{ $labels.instance }}"
+        "{{ $labels.instance }}: {{ $labels.statistic }} rises on RDMA port"
+        " {{ $labels.device }}{{ with $labels.port }}/{{ . }}{{ end }}"
     ),
     description=(
         "{{ $labels.statistic }} of RDMA port",
@@ -154,7 +161,7 @@ _PAUSE_STORM = Alert(
         )
     """,
     summary=(
-        "Interface {{ $labels.netdev }} of {{ $labels.instance }}"
+        "{{ $labels.instance }}: interface {{ $labels.netdev }}"
         ' {{ if eq $labels.direction "rx" }}is paused by its peer{{ else }}pauses its peer'
         "{{ end }}"
     ),
@@ -177,5 +184,5 @@ this node asks the switch to stop, because it cannot take what comes; that sprea
 FABRIC = Group(
     "nvmeof-fabric",
     "What paths run over.",
-    (_PORT_DOWN, _LINK_DOWN, _RDMA_ERRORS, _PAUSE_STORM),
+    (_PORT, _PORT_DOWN, _LINK, _LINK_DOWN, _RDMA_ERRORS, _PAUSE_STORM),
 )

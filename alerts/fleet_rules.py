@@ -81,7 +81,7 @@ FLEET = Group(
                       nvmeof_failovers_total
                     unless
                       nvmeof_failovers_total offset 1h
-                    and on (job, instance)
+                    and on (cluster, job, instance)
                       nvmeof_exporter_last_poll_timestamp_seconds offset 1h
                   )
                   or
@@ -95,7 +95,7 @@ FLEET = Group(
             expr="""
                 max by (cluster, job) (
                     nvmeof_failover_last_duration_seconds
-                  and on (job, instance, nqn)
+                  and on (cluster, job, instance, nqn)
                     (
                         nvmeof_exporter_last_poll_timestamp_seconds
                       - ignoring (nqn) group_right ()

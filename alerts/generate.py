@@ -39,8 +39,9 @@ docs/alerting.md explains each alert and the installation; docs/runbooks says wh
 - An alert is about one subsystem, namespace, path or device. Labels that the scrape
   configuration adds (cluster, rack) are kept.
 - `last_over_time(...[5m])`: an exporter that restarts, or a value that could not be read once,
-  ends no alert. `last_over_time(...[1h])` with `up == 0`: while the exporter does not answer, its
-  last word counts, for an hour; NVMeoFExporterDown tells of the silence.
+  ends no alert. Records that refer to themselves: while the exporter does not answer, its last word
+  counts, for an hour; NVMeoFExporterDown tells of the silence. What ended while it answered has
+  ended. Nothing waits for the order of groups: a record of another one is an evaluation old.
 - A counter that is new counts with its whole value, since increase() does not see one that
   appears as 1; but only where the exporter answered before and did not tell it: a Prometheus
   that was down itself takes nothing old for new.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from alerts.last_words import LOST, REDUNDANCY, SILENT_SINCE, USABLE_BEFORE, last_word
 from alerts.model import Alert, Group
 from alerts.objectives import objective
 from alerts.snippets import CHANGED, DEVICE, LOST_NAMESPACES, PATHS, STALLED_PATHS
@@ -11,49 +12,13 @@ __all__ = ["FAILOVERS", "IO"]
 _NO_USABLE_PATH = Alert(
     name="NVMeoFNoUsablePath",
     severity="critical",
+    keep="3m",
     note="""
-        At once, with one exception: a subsystem that was not connected since the exporter
-        started gets three minutes, because a node that boots connects one path after the
-        other. No exception where it was lost before the exporter restarted.
-
-        The last part is for nodes without native multipath, where no redundancy is told.
+        At once. keep_firing_for: longer than that of NVMeoFIOStalled, which this alert holds
+        back; else a stall that is over would page when paths are back.
     """,
-    expr="""
-        max without (level) (
-            last_over_time(nvmeof_subsystem_redundancy{level="lost"}[5m]) == 1
-          and on (job, instance, nqn)
-            (
-                nvmeof_path_state_seconds_total{state="live"} > 0
-              or
-                last_over_time(nvmeof_subsystem_redundancy{level="lost"}[5m] offset 3m) == 1
-              or
-                max_over_time(
-                  (
-                      nvmeof_subsystem_redundancy{level="lost"} == 1
-                    and on (job, instance, nqn)
-                      nvmeof_path_state_seconds_total{state="live"} > 0
-                  )[5m:15s]
-                ) == 1
-            )
-        )
-        or
-        max without (level) (
-            last_over_time(nvmeof_subsystem_redundancy{level="lost"}[1h]) == 1
-          and on (job, instance)
-            up == 0
-        )
-        or
-        (
-            max without (nsid) (
-              sum without (condition) (
-                last_over_time(nvmeof_namespace_paths{condition=~"optimized|non-optimized"}[5m])
-              ) == bool 0
-            ) == 1
-          unless on (job, instance, nqn)
-            last_over_time(nvmeof_subsystem_redundancy[1h])
-        )
-    """,
-    summary="No usable path to {{ $labels.nqn }} on {{ $labels.instance }}",
+    expr=f"{LOST.name} == 1",
+    summary="{{ $labels.instance }}: no usable path to {{ $labels.nqn }}",
     description=(
         "A namespace of {{ $labels.nqn }} on {{ $labels.instance }} has no path that can carry",
         "I/O: whoever uses it hangs, and gets I/O errors when fast_io_fail_tmo or ctrl_loss_tmo",
@@ -65,15 +30,11 @@ _NO_USABLE_PATH = Alert(
     ),
 )
 
-_IO_STALLED = Alert(
-    name="NVMeoFIOStalled",
-    severity="critical",
-    keep="2m",
+_STALLED = last_word(
+    "nsid:nvmeof_namespace_io_stalled_seconds:last_word",
     note="""
-        On the namespace, or on one path while others go on: those who wait for the requests
-        caught there stand still all the same.
-
-        keep_firing_for: an exporter that restarts counts a stall from its own start.
+        Stalls that are too long, on the namespace, or on one path while others go on: those
+        who wait for the requests caught there stand still all the same.
     """,
     expr=f"""
         max without (path) (
@@ -81,20 +42,18 @@ _IO_STALLED = Alert(
           or
             nvmeof_namespace_path_io_stalled_seconds
         ) > {objective("io_stalled_seconds")}
-        or
-        max without (path) (
-            (
-                last_over_time(nvmeof_namespace_io_stalled_seconds[1h])
-              or
-                last_over_time(nvmeof_namespace_path_io_stalled_seconds[1h])
-            )
-          and on (job, instance)
-            up == 0
-        ) > {objective("io_stalled_seconds")}
     """,
+)
+
+_IO_STALLED = Alert(
+    name="NVMeoFIOStalled",
+    severity="critical",
+    keep="2m",
+    note="keep_firing_for: an exporter that restarts counts a stall from its own start.",
+    expr=_STALLED.name,
     summary=(
-        "I/O stands still on namespace {{ $labels.nsid }} of {{ $labels.nqn }}"
-        " on {{ $labels.instance }}"
+        "{{ $labels.instance }}: I/O stands still on namespace {{ $labels.nsid }} of"
+        " {{ $labels.nqn }}"
     ),
     description=(
         "Requests wait on namespace {{ $labels.nsid }}",
@@ -112,19 +71,33 @@ _IO_FAILED = Alert(
     name="NVMeoFIOFailed",
     severity="critical",
     keep="10m",
+    note="""
+        The last part is for failures while nobody looked: the exporter did not answer, or
+        Prometheus was down, for more than five minutes.
+    """,
     expr="""
         (
             last_over_time(nvmeof_namespace_io_failed_total[5m]) > 0
           unless
             last_over_time(nvmeof_namespace_io_failed_total[5m] offset 5m)
-          and on (job, instance)
+          and on (cluster, job, instance)
             nvmeof_exporter_last_poll_timestamp_seconds offset 5m
         )
         or
         increase(nvmeof_namespace_io_failed_total[5m]) > 0
+        or
+        (
+            (
+                last_over_time(nvmeof_namespace_io_failed_total[5m])
+              -
+                last_over_time(nvmeof_namespace_io_failed_total[1h] offset 5m)
+            ) > 0
+          unless on (cluster, job, instance)
+            nvmeof_exporter_last_poll_timestamp_seconds offset 5m
+        )
     """,
     summary=(
-        "I/O failed on namespace {{ $labels.nsid }} of {{ $labels.nqn }} on {{ $labels.instance }}"
+        "{{ $labels.instance }}: I/O failed on namespace {{ $labels.nsid }} of {{ $labels.nqn }}"
     ),
     description=(
         "The kernel failed requests on namespace {{ $labels.nsid }}",
@@ -142,21 +115,41 @@ _FAILOVER_SLOW = Alert(
     severity="warning",
     keep="15m",
     note="""
-        For half an hour or so; keep_firing_for: also when a quicker one follows or the
-        exporter restarts.
+        For twenty minutes to half an hour; keep_firing_for: also when a quicker one follows
+        or the exporter restarts. The second part is for a slow one that a quicker one followed
+        before the next scrape: by the bound of the bucket that it fell into. What was told a
+        quarter of an hour ago is not new, though a clock be set back.
     """,
     expr=f"""
         nvmeof_failover_last_duration_seconds > {objective("failover_seconds")}
-        and on (job, instance, nqn)
+        and on (cluster, job, instance, nqn)
           (
-              nvmeof_exporter_last_poll_timestamp_seconds
-            - ignoring (nqn) group_right ()
-              nvmeof_failover_last_timestamp_seconds
+            (
+                nvmeof_exporter_last_poll_timestamp_seconds
+              - ignoring (nqn) group_right ()
+                nvmeof_failover_last_timestamp_seconds
+            ) >= 0
           ) < 900
+        unless
+          nvmeof_failover_last_timestamp_seconds
+          == nvmeof_failover_last_timestamp_seconds offset 15m
+        or
+        histogram_quantile(
+          1,
+          (
+              nvmeof_failover_duration_seconds_bucket
+            unless
+              nvmeof_failover_duration_seconds_bucket offset 5m
+            and on (cluster, job, instance)
+              nvmeof_exporter_last_poll_timestamp_seconds offset 5m
+          )
+          or
+          increase(nvmeof_failover_duration_seconds_bucket[5m])
+        ) > {objective("failover_seconds")}
     """,
     summary=(
-        "A failover of {{ $labels.nqn }} on {{ $labels.instance }} took"
-        " {{ $value | humanizeDuration }}"
+        "{{ $labels.instance }}: a failover took {{ $value | humanizeDuration }}, of"
+        " {{ $labels.nqn }}"
     ),
     description=(
         "I/O of {{ $labels.nqn }} on {{ $labels.instance }} waited",
@@ -171,5 +164,18 @@ The objective is {{ .Value | humanizeDuration }}.
     ),
 )
 
-IO = Group("nvmeof-io", "What applications feel.", (_NO_USABLE_PATH, _IO_STALLED, _IO_FAILED))
+IO = Group(
+    "nvmeof-io",
+    "What applications feel, and what silent exporters said of it last.",
+    (
+        SILENT_SINCE,
+        REDUNDANCY,
+        USABLE_BEFORE,
+        LOST,
+        _NO_USABLE_PATH,
+        _STALLED,
+        _IO_STALLED,
+        _IO_FAILED,
+    ),
+)
 FAILOVERS = Group("nvmeof-failovers", "What failovers cost.", (_FAILOVER_SLOW,))

@@ -24,18 +24,27 @@ _VALUES = (
     (
         "failover_seconds",
         5,
-        "A failover may take this long, from the last I/O on the lost path to the first elsewhere.",
+        (
+            "A failover may take this long, from the last I/O on the lost path to the first"
+            " elsewhere. Best a bound of the histogram: of failovers that follow each other quickly"
+            " only the bucket is known."
+        ),
     ),
     ("path_returns", 3, "A path that came back this often within 30 minutes is flapping."),
     (
-        "reconnect_attempts",
-        300,
+        "reconnecting_paths",
+        5,
         (
-            "Attempts to reconnect on one node within 10 minutes. A lost path makes 60 of them at"
-            " the kernel's default of one in 10 s."
+            "Lost paths of one node that the kernel tries to connect: so many at a time over 10"
+            " minutes, or more of them for a shorter time."
         ),
     ),
-    ("reconnecting_nodes", 4, "Nodes of one job that reconnect within the same 10 minutes."),
+    ("reconnecting_nodes", 4, "Nodes of one job that reconnect within the same 10 minutes, and"),
+    (
+        "reconnecting_ratio",
+        0.02,
+        "the share of the job's nodes that they must exceed as well: some are always under repair.",
+    ),
     ("controller_loss_ratio", 0.5, "Share of its ctrl_loss_tmo for which a path may be down."),
     (
         "non_optimized_ratio",
@@ -68,10 +77,12 @@ _NAMES = frozenset(name for name, _, _ in _VALUES)
 def objective(name: str) -> str:
     """Return the expression of a threshold, a scalar.
 
+    The largest, where more than one Prometheus or ruler records it into the same store.
+
     Raises:
         KeyError: there is no such threshold.
 
     """
     if name not in _NAMES:
         raise KeyError(name)
-    return f"scalar({_PREFIX}{name})"
+    return f"scalar(max({_PREFIX}{name}))"

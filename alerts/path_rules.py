@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from alerts.model import Alert, Group
+from alerts.model import Alert, Group, Record
 from alerts.objectives import objective
 from alerts.snippets import CONTROLLER, DEVICE, PATH_CHANGED
 from alerts.snippets import PATHS as STATES_OF_PATHS
@@ -19,7 +19,7 @@ _FLAPPING = Alert(
               nvmeof_path_transitions_total{{to="live"}}
             unless
               nvmeof_path_transitions_total{{to="live"}} offset 30m
-            and on (job, instance)
+            and on (cluster, job, instance)
               nvmeof_exporter_last_poll_timestamp_seconds offset 30m
           )
           or
@@ -27,7 +27,7 @@ _FLAPPING = Alert(
         ) >= {objective("path_returns")}
     """,
     summary=(
-        "Path {{ $labels.path }} to {{ $labels.nqn }} comes and goes on {{ $labels.instance }}"
+        "{{ $labels.instance }}: path {{ $labels.path }} comes and goes, to {{ $labels.nqn }}"
     ),
     description=(
         "Path {{ $labels.path }}",
@@ -38,39 +38,63 @@ _FLAPPING = Alert(
     ),
 )
 
+_RECONNECTING = Record(
+    name="cluster_job:nvmeof_nodes_reconnecting:count",
+    note="Nodes that try to connect lost paths, of subsystems that are short of them.",
+    expr="""
+        count by (cluster, job) (
+          sum without (nqn, path) (
+              increase(nvmeof_path_reconnect_attempts_total[10m])
+            and on (cluster, job, instance, nqn)
+              nqn:nvmeof_subsystem_paths_short:count > 0
+          ) > 2
+        )
+    """,
+)
+
 _RECONNECT_STORM = Alert(
     name="NVMeoFReconnectStorm",
     severity="warning",
     wait="1m",
     keep="5m",
     note="""
-        On one node, or across the nodes of a job (then without the label `instance`). Where
+        On one node, or across the nodes of a job (then without the label `instance`). Only
+        of subsystems that are short of paths: a superseded controller may go on trying. Where
         the exporter cannot read the kernel log, only attempts that succeeded are counted.
+
+        An attempt stands for its reconnect_delay: ten minutes of them are one lost path.
     """,
     expr=f"""
         (
-            sum without (nqn, path) (increase(nvmeof_path_reconnect_attempts_total[10m]))
+            sum without (nqn, path) (
+                increase(nvmeof_path_reconnect_attempts_total[10m])
+              * (nvmeof_path_reconnect_delay_seconds < Inf)
+              / 600
+              and on (cluster, job, instance, nqn)
+                nqn:nvmeof_subsystem_paths_short:count > 0
+            )
           >
-            {objective("reconnect_attempts")}
+            {objective("reconnecting_paths")}
         )
         or
         (
-            count by (cluster, job) (
-              sum without (nqn, path) (increase(nvmeof_path_reconnect_attempts_total[10m])) > 2
-            )
-          >=
-            {objective("reconnecting_nodes")}
+            {_RECONNECTING.name} >= {objective("reconnecting_nodes")}
+          and on (cluster, job)
+              {_RECONNECTING.name}
+            / on (cluster, job)
+              count by (cluster, job) (nvmeof_exporter_build_info)
+            > {objective("reconnecting_ratio")}
         )
     """,
     summary=(
-        "{{ with $labels.instance }}Many reconnects on {{ . }}"
+        "{{ with $labels.instance }}{{ . }}: many reconnects"
         "{{ else }}{{ $value }} nodes of {{ $labels.job }} reconnect at once{{ end }}"
     ),
     description=(
         """
 {{ with $labels.instance -}}
-The kernel of {{ . }} tried {{ $value | printf "%.0f" }} times in ten minutes to connect lost paths:
-many are down, or one is refused again and again.
+The kernel of {{ . }} tries to connect as many lost paths as {{ $value | printf "%.0f" }} that have
+been down for ten minutes.
 {{- else -}}
 {{ $value }} nodes of {{ $labels.job }} tried to connect lost paths within the same ten minutes:
 a switch or a target that they share is down, or restarts.
@@ -93,12 +117,12 @@ _ANA_STUCK = Alert(
         max without (nsid, ana_state) (
           nvmeof_namespace_path_ana_state{ana_state="change"} == 1
         )
-        and on (job, instance, nqn, path)
+        and on (cluster, job, instance, nqn, path)
           nvmeof_path_state{state="live"} == 1
     """,
     summary=(
-        "ANA state of path {{ $labels.path }} to {{ $labels.nqn }} stays in change on"
-        " {{ $labels.instance }}"
+        "{{ $labels.instance }}: ANA state of path {{ $labels.path }} stays in change, to"
+        " {{ $labels.nqn }}"
     ),
     description=(
         "The target has not finished an ANA change of path {{ $labels.path }}",
@@ -122,7 +146,7 @@ _FAILBACK_PENDING = Alert(
                   +
                     rate(nvmeof_namespace_path_writes_completed_total[5m])
                 )
-              and on (job, instance, nqn, nsid, path)
+              and on (cluster, job, instance, nqn, nsid, path)
                 nvmeof_namespace_path_ana_state{{ana_state="non-optimized"}} == 1
             )
           /
@@ -134,12 +158,12 @@ _FAILBACK_PENDING = Alert(
               ) > 1
             )
         ) > {objective("non_optimized_ratio")}
-        and on (job, instance, nqn, nsid)
+        and on (cluster, job, instance, nqn, nsid)
           nvmeof_namespace_paths{{condition="optimized"}} > 0
     """,
     summary=(
-        "I/O of namespace {{ $labels.nsid }} of {{ $labels.nqn }} stays on non-optimized paths on"
-        " {{ $labels.instance }}"
+        "{{ $labels.instance }}: I/O stays on non-optimized paths, of namespace"
+        " {{ $labels.nsid }} of {{ $labels.nqn }}"
     ),
     description=(
         "{{ $value | humanizePercentage }} of the requests on namespace {{ $labels.nsid }}",
@@ -156,11 +180,11 @@ _DELETING_STUCK = Alert(
     severity="warning",
     wait="5m",
     expr="""
-        max without (state) (last_over_time(nvmeof_path_state{state="deleting"}[5m]) == 1)
+        max without (state) (last_over_time(nvmeof_path_state{state="deleting"}[2m]) == 1)
     """,
     summary=(
-        "The controller of path {{ $labels.path }} to {{ $labels.nqn }} cannot be deleted on"
-        " {{ $labels.instance }}"
+        "{{ $labels.instance }}: the controller of path {{ $labels.path }} cannot be deleted, to"
+        " {{ $labels.nqn }}"
     ),
     description=(
         "Path {{ $labels.path }}",
@@ -200,14 +224,14 @@ _LOSS_IMMINENT = Alert(
           /
             (nvmeof_path_ctrl_loss_timeout_seconds > 0)
         ) > {objective("controller_loss_ratio")}
-        and on (job, instance, nqn, path)
+        and on (cluster, job, instance, nqn, path)
           nvmeof_path_state{{state=~"connecting|resetting"}} == 1
-        and on (job, instance, nqn)
+        and on (cluster, job, instance, nqn)
           nqn:nvmeof_subsystem_paths_short:count > 0
     """,
     summary=(
-        "The kernel is about to give up path {{ $labels.path }} to {{ $labels.nqn }} on"
-        " {{ $labels.instance }}"
+        "{{ $labels.instance }}: the kernel is about to give up path {{ $labels.path }}, to"
+        " {{ $labels.nqn }}"
     ),
     description=(
         "Path {{ $labels.path }}",
@@ -225,6 +249,7 @@ PATHS = Group(
     "What single paths do.",
     (
         _FLAPPING,
+        _RECONNECTING,
         _RECONNECT_STORM,
         _ANA_STUCK,
         _FAILBACK_PENDING,

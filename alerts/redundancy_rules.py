@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from alerts.last_words import REDUNDANCY as LAST_WORD
+from alerts.last_words import last_word
 from alerts.model import Alert, Group, Record
-from alerts.snippets import CHANGED, CONTROLLER, PATH_CHANGED, PATHS
+from alerts.snippets import CHANGED, CONTROLLER, EXPECTED, PATH_CHANGED, PATHS
 
 __all__ = ["REDUNDANCY"]
 
@@ -36,26 +38,17 @@ _REDUNDANCY_LOST = Alert(
     wait="1m",
     keep="2m",
     note="A subsystem that never had more than one path, and is not configured to, pages nobody.",
-    expr="""
+    expr=f"""
         max without (level) (
-            last_over_time(nvmeof_subsystem_redundancy{level="at-risk"}[5m]) == 1
-          and on (job, instance, nqn)
-            last_over_time(nvmeof_subsystem_paths_expected[5m]) > 1
-        )
-        or
-        max without (level) (
-            last_over_time(nvmeof_subsystem_redundancy{level="at-risk"}[1h]) == 1
-          and on (job, instance, nqn)
-            last_over_time(nvmeof_subsystem_paths_expected[1h]) > 1
-          and on (job, instance)
-            up == 0
+          last_over_time({LAST_WORD.name}{{level="at-risk"}}[5m]) == 1
         )
     """,
-    summary="One path left to {{ $labels.nqn }} on {{ $labels.instance }}",
+    summary="{{ $labels.instance }}: one path left to {{ $labels.nqn }}",
     description=(
         "{{ $labels.nqn }} on {{ $labels.instance }} runs on its last path: the next failure",
         "stops its I/O.",
         PATHS,
+        EXPECTED,
         CHANGED,
         "First see what the lost paths share: an interface, a switch, a controller of the target.",
     ),
@@ -70,25 +63,30 @@ _PATH_DEGRADED = Alert(
         max_over_time and keep_firing_for: a path that comes and goes is one alert, not
         many.
     """,
-    expr="""
+    expr=f"""
         max without (level) (
-          max_over_time(nvmeof_subsystem_redundancy{level="degraded"}[90s]) == 1
-        )
-        or
-        max without (level) (
-            last_over_time(nvmeof_subsystem_redundancy{level="degraded"}[1h]) == 1
-          and on (job, instance)
-            up == 0
+          max_over_time({LAST_WORD.name}{{level="degraded"}}[90s]) == 1
         )
     """,
-    summary="Fewer paths than expected to {{ $labels.nqn }} on {{ $labels.instance }}",
+    summary="{{ $labels.instance }}: fewer paths than expected to {{ $labels.nqn }}",
     description=(
         "{{ $labels.nqn }} on {{ $labels.instance }} still has more than one path, but fewer",
         "than expected.",
         PATHS,
+        EXPECTED,
         CHANGED,
         "First compare the addresses and interfaces of the paths that are down.",
     ),
+)
+
+_MISSING = last_word(
+    "nqn_path:nvmeof_path_state:missing",
+    note="Paths that are gone, where the subsystem is short of them.",
+    expr="""
+        max without (state) (last_over_time(nvmeof_path_state{state="missing"}[5m]) == 1)
+        and on (cluster, job, instance, nqn)
+          nqn:nvmeof_subsystem_paths_short:count > 0
+    """,
 )
 
 _PATH_MISSING = Alert(
@@ -96,22 +94,8 @@ _PATH_MISSING = Alert(
     severity="warning",
     wait="5m",
     note="A node that boots connects within five minutes.",
-    expr="""
-        max without (state) (
-            last_over_time(nvmeof_path_state{state="missing"}[5m]) == 1
-          and on (job, instance, nqn)
-            nqn:nvmeof_subsystem_paths_short:count > 0
-        )
-        or
-        max without (state) (
-            last_over_time(nvmeof_path_state{state="missing"}[1h]) == 1
-          and on (job, instance, nqn)
-            last_over_time(nqn:nvmeof_subsystem_paths_short:count[1h]) > 0
-          and on (job, instance)
-            up == 0
-        )
-    """,
-    summary="Path {{ $labels.path }} to {{ $labels.nqn }} is gone on {{ $labels.instance }}",
+    expr=_MISSING.name,
+    summary="{{ $labels.instance }}: path {{ $labels.path }} is gone, to {{ $labels.nqn }}",
     description=(
         "The kernel of {{ $labels.instance }} has given up, or never made, path {{ $labels.path }}",
         CONTROLLER,
@@ -133,11 +117,11 @@ _SHARED_FATE = Alert(
     """,
     expr="""
         last_over_time(nvmeof_subsystem_distinct{resource=~"nic|target_address|subnet"}[5m]) == 1
-        and on (job, instance, nqn)
+        and on (cluster, job, instance, nqn)
           last_over_time(nvmeof_subsystem_redundancy{level=~"redundant|degraded"}[5m]) == 1
     """,
     summary=(
-        "All paths to {{ $labels.nqn }} on {{ $labels.instance }} share one {{ $labels.resource }}"
+        "{{ $labels.instance }}: all paths share one {{ $labels.resource }}, to {{ $labels.nqn }}"
     ),
     description=(
         "The usable and standby paths to {{ $labels.nqn }} on {{ $labels.instance }} run over one",
@@ -151,5 +135,5 @@ _SHARED_FATE = Alert(
 REDUNDANCY = Group(
     "nvmeof-redundancy",
     "What protects a subsystem.",
-    (_PATHS_SHORT, _REDUNDANCY_LOST, _PATH_DEGRADED, _PATH_MISSING, _SHARED_FATE),
+    (_PATHS_SHORT, _REDUNDANCY_LOST, _PATH_DEGRADED, _MISSING, _PATH_MISSING, _SHARED_FATE),
 )

@@ -26,7 +26,7 @@ HISTORIES: dict[str, dict[str, Any]] = {
 }
 
 _SELECTOR = re.compile(
-    r"(?<![\w:$.])((?:nvmeof|nqn:|cluster_job)[\w:]*|up)(?![\w:])(?:\{([^}]*)\})?"
+    r"(?<![\w:$.])((?:[a-z_]+:)?nvmeof[\w:]*|instance:up:\w+|up)(?![\w:])(?:\{([^}]*)\})?"
 )
 _MATCHER = re.compile(r'(\w+)\s*(=~|!~|!=|=)\s*(%q|"(?:[^"\\]|\\.)*")')
 _LABELS = re.compile(r"\b(?:by|without|on|ignoring|group_left|group_right)\s*\(([^()]*)\)")

@@ -122,14 +122,35 @@ def test_another_subsystem_or_node_holds_nothing_back() -> None:
     ) == ["NVMeoFNoUsablePath", "NVMeoFRedundancyLost", "NVMeoFRedundancyLost"]
 
 
-def test_a_silent_exporter_holds_back_its_last_words_and_nobody_elses() -> None:
+def test_a_silent_exporter_holds_back_its_warnings_and_nobody_elses() -> None:
     assert notified(
         alert("NVMeoFExporterDown"),
-        of_subsystem("NVMeoFNoUsablePath"),
+        of_subsystem("NVMeoFPathDegraded"),
         alert("NVMeoFLinkDown", netdev="h0"),
         alert("NVMeoFExporterDown", instance="node-2:10067"),
         alert("NVMeoFReconnectStorm", instance=""),
     ) == ["NVMeoFExporterDown", "NVMeoFExporterDown", "NVMeoFReconnectStorm"]
+
+
+def test_a_silent_exporter_hides_no_page() -> None:
+    pages = [name for name, rule in ALERTING.items() if rule.severity == "critical"]
+    for page in pages:
+        assert notified(alert("NVMeoFExporterDown"), of_subsystem(page)) == [
+            "NVMeoFExporterDown",
+            page,
+        ]
+
+
+def test_a_node_that_is_down_holds_everything_back() -> None:
+    down = {"alertname": "NodeDown", "severity": "critical", "instance": "node-1:10067"}
+    assert notified(down, of_subsystem("NVMeoFNoUsablePath"), alert("NVMeoFExporterDown")) == [
+        "NodeDown"
+    ]
+
+
+def test_the_next_page_of_a_group_waits_for_a_minute_at_most() -> None:
+    (pager,) = [r for r in CONFIGURATION["route"]["routes"] if r["receiver"] == "storage-pager"]
+    assert (pager["group_wait"], pager["group_interval"]) == ("10s", "1m")
 
 
 def test_many_nodes_that_reconnect_are_told_once() -> None:

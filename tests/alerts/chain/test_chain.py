@@ -167,8 +167,8 @@ def test_people_are_told_of_nothing_else(chain: Chain, cluster: str) -> None:
 
 @pytest.mark.parametrize(("cluster", "told"), CASES, ids=IDS)
 def test_each_alert_names_what_it_is_about(chain: Chain, cluster: str, told: Told) -> None:
-    # What begins after a group's first message is told with its next one, which comes five
-    # minutes later and may then tell of its end alone.
+    # What begins after a group's first message is told with its next one, which comes a
+    # group_interval later and may then tell of its end alone.
     firing, resolved = (chain.told(cluster, told.alert, s) for s in ("firing", "resolved"))
     assert firing
     assert firing.keys() | resolved.keys() == set(_subjects(cluster, told))
@@ -186,7 +186,7 @@ def test_a_message_comes_when_scrape_evaluation_and_waits_have_passed(
     latest = max(starts) + told.cause + told.detected + wait
     assert first <= latest + 2 * _INTERVAL + _group_wait(told) + _SLACK
     # Those of the same group that came later are told of with its next message.
-    assert max(firing.values()) <= latest + 2 * _INTERVAL + _GROUP_INTERVAL + _SLACK
+    assert max(firing.values()) <= latest + 2 * _INTERVAL + _GROUP_INTERVAL[told.severity] + _SLACK
 
 
 @pytest.mark.parametrize(("cluster", "told"), CASES, ids=IDS)
@@ -201,7 +201,7 @@ def test_its_end_is_told_in_time_and_never_before(
     starts = [start for node, start in chain.started.items() if node in _nodes(cluster)]
     assert set(resolved) == set(_subjects(cluster, told))
     assert min(resolved.values()) >= min(starts) + told.over - _MENDED_EARLIER + keep
-    latest = max(starts) + told.over + keep + 2 * _INTERVAL + _GROUP_INTERVAL
+    latest = max(starts) + told.over + keep + 2 * _INTERVAL + _GROUP_INTERVAL[told.severity]
     assert max(resolved.values()) <= latest + _SLACK
 
 
@@ -224,7 +224,8 @@ def test_every_message_says_what_to_do(chain: Chain) -> None:
                 assert "error expanding" not in text
 
 
-_GROUP_INTERVAL = 300.0
+#: Between two messages of a group, by severity.
+_GROUP_INTERVAL = {"critical": 60.0, "warning": 300.0}
 
 #: A reconnect may come right after what lets it succeed.
 _MENDED_EARLIER = 12.0
