@@ -37,10 +37,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if isinstance(item, pytest.Function) and "boot" in item.fixturenames:
             item.add_marker(pytest.mark.kernel)
             item.add_marker(pytest.mark.timeout(_TIMEOUT))
-            if item.config.pluginmanager.hasplugin("xdist"):
-                # One worker per boot: two kernels side by side, none of them twice.
-                group = f"{item.callspec.params['suite']} {item.module.GROUP}"
-                item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture(scope="session")

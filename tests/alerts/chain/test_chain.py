@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.prometheus,
     pytest.mark.chain,
-    pytest.mark.xdist_group("chain"),
     pytest.mark.timeout(1200),
 ]
 
