@@ -123,4 +123,9 @@ class PathRoutes:
         netdev = table.name(route.ifindex) if route is not None else ""
         if route is None or not netdev:
             return None
-        return _Found(route.ifindex, netdev, route.source)
+        if path.transport == "rdma" and not table.sends(netdev):
+            # A target on this host: the route leads to the loopback device, which no RDMA
+            # device has. The kernel takes the one that has the target's address
+            # (``copy_src_l2_addr`` in drivers/infiniband/core/addr.c).
+            netdev = table.owner(path.traddr) or netdev
+        return _Found(table.index(netdev), netdev, route.source)

@@ -13,6 +13,7 @@ from nvmeof_exporter.model import Controller, PathId
 from nvmeof_exporter.sources.interfaces import PathPorts
 from nvmeof_exporter.sources.netlink import Links
 from nvmeof_exporter.sources.reader import Reader
+from nvmeof_exporter.sources.routes import Route
 from tests.test_sources.net_tree import KernelReader, NetTree
 from tests.test_sources.network_namespaces import Namespace, needs_privileges
 from tests.test_sources.test_interfaces import node
@@ -103,6 +104,15 @@ class TestOnATree:
 
     def test_a_path_of_unknown_interface_has_nothing(self, tree: NetTree) -> None:
         assert port_of(self.ports(tree), path_to("10.0.1.9")) == PathPort()
+
+    @pytest.mark.parametrize(("transport", "netdev"), [("rdma", "eth0"), ("tcp", "lo")])
+    def test_a_target_on_this_host_is_reached_by_rdma_through_the_owner_of_its_address(
+        self, tree: NetTree, transport: str, netdev: str
+    ) -> None:
+        shown = node({"eth0": ["10.0.1.7/24"], "lo": ["127.0.0.1/8"]}, kinds={"lo": "loopback"})
+        route = Route(shown.index("lo"), "10.0.1.7")
+        ports = PathPorts(KernelReader(), tree.sysfs, lambda: shown, routes=lambda *_: route)
+        assert port_of(ports, path_to("10.0.1.7", transport=transport)).netdev == netdev
 
     @pytest.mark.parametrize("transport", ["pcie", "fc", "loop"])
     def test_a_path_over_no_interface_has_no_entry(self, tree: NetTree, transport: str) -> None:

@@ -160,12 +160,10 @@ class Truth:
 
     @staticmethod
     def _port(link: str, *, rdma: bool) -> dict[str, str]:
-        """Interface of a path; the lab has named it by the path's subnet.
-
-        An RDMA controller shows no address of its own, so nothing short of a
-        look-up of routes can tell its port: the exporter says nothing.
-        """
-        return {"netdev": "" if rdma else f"h{link}", "rdma_device": "", "rdma_port": ""}
+        """Interface and RDMA port of a path; the lab has named them by the path's subnet."""
+        if rdma:
+            return {"netdev": f"r{link}", "rdma_device": f"rxe{link}", "rdma_port": "1"}
+        return {"netdev": f"h{link}", "rdma_device": "", "rdma_port": ""}
 
     def _states(self, label: str, present: str) -> None:
         present = "deleting" if present == "deleting (no IO)" else present
