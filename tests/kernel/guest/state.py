@@ -31,6 +31,9 @@ class Story:
         self._exporter = lab.exporter
         self._fabric = fabric
         self.moments: dict[str, dict[str, Any]] = {}
+        # In virtual time a path may be lost within milliseconds of its connection: what it
+        # ran over, and which namespaces it had, nobody would know.
+        compare(self._exporter, fabric.nqn)
 
     def tell(self, moment: str, redundancy: str) -> None:
         """Compare everything now, and the redundancy level with what this moment has."""
