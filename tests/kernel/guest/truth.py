@@ -65,7 +65,7 @@ class Truth:
             for directory in sorted(Path("/sys/class/nvme").glob("nvme*"))
             if _text(directory / "subsysnqn") == nqn
         ]
-        # A path that holds no namespace yet can carry I/O for all it holds, when its controller can.
+        # A path without namespaces can carry I/O for all that it has, when its controller can.
         self._usable = {path_label(one): _carries(one) for one in self._controllers}
         self._subsystem()
         for controller in self._controllers:
