@@ -49,7 +49,7 @@ paths, a scratch subsystem over two RDMA paths, and applications that keep readi
 writing. Nothing of this machine is touched; the tree is {tree}.
 
   metrics    {url}/metrics
-  overview   {url}/
+  start page {url}/
 
 Stop with Ctrl-C. What happens (the script takes {length:g} s and begins anew):"""
 
