@@ -18,8 +18,8 @@ pytestmark = pytest.mark.prometheus
 
 _SCENARIO = "a_lost_path_becomes_a_page"
 
-_FOR = 60.0  # `for` of NVMeoFRedundancyLost
-_GROUP_WAIT, _GROUP_INTERVAL = 10.0, 300.0  # of the example's route to the pager
+_FOR, _KEPT = 60.0, 120.0  # `for` and `keep_firing_for` of NVMeoFRedundancyLost
+_GROUP_WAIT, _GROUP_INTERVAL = 10.0, 60.0  # of the example's route to the pager
 
 #: A keep-alive of 5 s tells of a silent path after 5 to 10 s, and takes 5 s to fail.
 _DETECTION = 15.0
@@ -51,12 +51,21 @@ def test_a_lost_path_pages_once_and_is_resolved(boot: Boot) -> None:
 
 def test_the_page_comes_when_scrape_evaluation_and_grouping_have_added_up(boot: Boot) -> None:
     found = boot.result(_SCENARIO).found
-    paged, resolved = (notification["time"] for notification in found["notifications"])
+    paged = found["notifications"][0]["time"]
     earliest = _FOR + _GROUP_WAIT
     # Scrape, evaluation, `for` (which ends with an evaluation), grouping.
     latest = _DETECTION + 3 * INTERVAL_SECONDS + earliest + _SLACK
     assert earliest <= paged - found["lost"] <= latest
-    assert abs(resolved - paged - _GROUP_INTERVAL) <= _SLACK
+
+
+def test_the_page_is_taken_back_when_the_path_is_sure_to_be_back(boot: Boot) -> None:
+    found = boot.result(_SCENARIO).found
+    paged, resolved = (notification["time"] for notification in found["notifications"])
+    earliest = found["back"] + _KEPT
+    # Scrape, evaluation, and the group's next message.
+    assert earliest <= resolved <= earliest + 2 * INTERVAL_SECONDS + _GROUP_INTERVAL + _SLACK
+    beat = (resolved - paged) % _GROUP_INTERVAL
+    assert min(beat, _GROUP_INTERVAL - beat) <= _SLACK
 
 
 def test_the_page_names_the_path_and_its_interface(boot: Boot) -> None:

@@ -35,7 +35,7 @@ _PROGRAMS = ("prometheus", "prometheus-alertmanager")
 #: Redundancy is lost for a minute, and then some, before somebody is paged.
 _PAGE_SECONDS = 180.0
 
-#: A page is taken back with the next message of its group, five minutes after the last one.
+#: A page is taken back two minutes after the path is back, with its group's next message.
 _RESOLVED_SECONDS = 600.0
 
 #: Nothing happens for so long before, and after.
