@@ -42,7 +42,7 @@ check: lint ## lint and the fast tests, in less than two minutes
 test: deps lint ## everything, also stock kernels in QEMU, a real Prometheus and a browser
 	$(PYTHON) -m pytest -n auto -m 'not (kernel or chain or browser)' $(PYTEST_ARGS)
 	$(PYTHON) -m pytest -m browser $(PYTEST_ARGS)
-	$(PYTHON) -m pytest -n 3 --dist loadfile -m 'kernel or chain' $(PYTEST_ARGS)
+	$(PYTHON) -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m 'kernel or chain' $(PYTEST_ARGS)
 
 .PHONY: bench
 bench: $(VENV)/.dev ## the measurements of tests/bench, where there are any
