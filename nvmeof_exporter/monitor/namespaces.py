@@ -8,7 +8,7 @@ from nvmeof_exporter.model import EventKind
 from nvmeof_exporter.monitor.pace import NamespaceStep
 from nvmeof_exporter.monitor.records import NamespaceRecord
 from nvmeof_exporter.monitor.share import NamespaceView
-from nvmeof_exporter.monitor.stall import NamespaceProgress
+from nvmeof_exporter.monitor.stall import Announced, NamespaceProgress
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,6 +24,9 @@ __all__ = ["SUSPICION_SECONDS", "NamespaceWatch"]
 SUSPICION_SECONDS = 0.15
 
 _HEAD_EVENTS = frozenset({EventKind.REQUEUED, EventKind.FAILED})
+
+#: The kernel says these at the moment in which a controller leaves ``live``.
+_GIVES_UP = frozenset({EventKind.ERROR_RECOVERY, EventKind.RESETTING, EventKind.REMOVING})
 
 #: The step of a namespace that looks as it did and waits for nothing: most of the time.
 _NOTHING = NamespaceStep()
@@ -46,12 +49,15 @@ class NamespaceWatch:
         self._journal = journal
         self._progress: dict[str, dict[str, NamespaceProgress]] = {}
         self._announced: dict[str, list[Event]] = {}
+        self._given_up_at: dict[str, float] = {}
 
     def hear(self, events: Iterable[Event]) -> None:
-        """Take what was announced of head disks, for the next look at them."""
+        """Take what was announced of head disks and controllers, for the next look at them."""
         for event in events:
             if event.kind in _HEAD_EVENTS and event.device:
                 self._announced.setdefault(event.device, []).append(event)
+            elif event.kind in _GIVES_UP:
+                self._given_up_at.setdefault(event.device, event.time)
 
     def observe(self, look: Look, renewed: set[str], pauses: Histogram) -> dict[str, NamespaceView]:
         """Follow the I/O of one subsystem's namespaces.
@@ -80,9 +86,9 @@ class NamespaceWatch:
                 namespace,
                 look.before,
                 look.now,
-                renewed=renewed,
-                requeued_at=min(requeued, default=None),
-                failed=failed > 0,
+                Announced(
+                    renewed, self._given_up_at, min(requeued, default=None), failed=failed > 0
+                ),
             )
             record.observe(namespace, step, log_readable=self.log_readable)
             record.announced(requeued=len(requeued), failed=failed)
@@ -100,6 +106,7 @@ class NamespaceWatch:
     def heed(self) -> None:
         """Take it that every subsystem was observed with what was announced."""
         self._announced.clear()
+        self._given_up_at.clear()
 
     def drop(self, nqn: str) -> None:
         """Forget a subsystem, the last of whose namespaces is gone."""

@@ -133,14 +133,26 @@ class PathProgress:
             return None
         return max(self._groups[0].middle, self.last_ended or 0.0)
 
-    @property
-    def next_due(self) -> float | None:
-        """When, at the usual pace, a request should have completed after the last one did."""
+    def next_due(self, step: Step) -> float | None:
+        """Date what should have come next, at the usual pace, when the path gave up.
+
+        Where cancelled requests cannot be told from others, all but those in flight
+        before were issued, and as far as anybody knows done, in this interval.
+        """
         if self.last_true is None or not self._rate:
             return None
-        return self.last_true + 1 / self._rate
+        unseen = 0 if step.true else max(step.cancelled - max(step.in_flight_before, 1), 0)
+        return self.last_true + (unseen + 1) / self._rate
 
-    def observe(self, path: NamespacePath, before: float, now: float, *, renewed: bool) -> Step:
+    def observe(
+        self,
+        path: NamespacePath,
+        before: float,
+        now: float,
+        *,
+        renewed: bool,
+        given_up_at: float | None = None,
+    ) -> Step:
         """Take the path as it is now.
 
         Args:
@@ -149,6 +161,8 @@ class PathProgress:
             now: when the newest was taken.
             renewed: the association was made anew in between, though both
                 polls may have seen it live.
+            given_up_at: when the kernel announced in between that it gives the
+                controller up, None when it did not.
 
         """
         step = Step(
@@ -156,6 +170,8 @@ class PathProgress:
         )
         usable_before, self.usable = self.usable, path.usable
         step.lost = usable_before and not self.usable
+        if step.lost and given_up_at is not None:
+            step.ended = min(max(given_up_at, before), now)
         step.returned = self.usable and not usable_before
         instance = f"{path.controller.name}/{path.disk}"
         new, old = path.io, self._io
@@ -178,7 +194,7 @@ class PathProgress:
         step.cancelled = self._cancellations.count(path.failovers, change, now, survivors)
         step.true = ended - step.cancelled
         if ended:
-            step.ended = self._ended_at(step, new.in_flight, before, now)
+            self._date_end(step, new.in_flight, before, now)
             step.latency = waited / ended
             step.wait = self._wait_of_the_oldest(step, waited, before, now)
         elif new.in_flight < self.in_flight and not self.usable:
@@ -213,18 +229,17 @@ class PathProgress:
         self.in_flight = io.in_flight
         self._groups = [_Group(io.in_flight, now, now, now)] if io.in_flight else []
 
-    def _ended_at(self, step: Step, left: int, before: float, now: float) -> float:
-        """Date the end of the requests; ``left`` are in flight still.
+    def _date_end(self, step: Step, left: int, before: float, now: float) -> None:
+        """Date the end of the requests where that can be told; ``left`` are in flight still.
 
         A lost path gives all of them up at one stroke: a poll that saw a part
         of them gone and a part not yet dates it, for the poll after it as well.
         """
         was_giving_up, self._giving_up = self._giving_up, step.cancelled > 0 and not self.usable
         if was_giving_up and step.cancelled:
-            return before
-        if self._giving_up and left:
-            return now
-        return (before + now) / 2
+            step.ended = before
+        elif self._giving_up and left:
+            step.ended = now
 
     def _wait_of_the_oldest(
         self, step: Step, waited: float, before: float, now: float
@@ -235,9 +250,10 @@ class PathProgress:
         is known to a poll interval. What the sum differs from the intervals'
         middles is shared out by how uncertain each group is.
         """
-        if not self._groups:
-            return None
         ended, end = step.true + step.cancelled, step.ended
+        if not self._groups:
+            # All were issued in this interval: nobody knows which one waited longest.
+            return waited / ended if step.cancelled else None
         oldest, youngest = self._groups[0], self._groups[-1]
         outstanding = sum(group.count for group in self._groups)
         if ended < outstanding:

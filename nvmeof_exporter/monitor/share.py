@@ -55,7 +55,7 @@ def note_given_up(share: Share, own: Step, progress: PathProgress | None, interv
         start = own.ended - own.wait
         if own.wait < interval and progress is not None:
             # Too short to date anything: requests came steadily, the gap after the last does.
-            start = min(start, progress.next_due or start)
+            start = min(start, progress.next_due(own) or start)
         share.start = start if share.given_up is None else min(start, share.start or start)
     if share.given_up is None and (progress is None or progress.in_flight == 0):
         share.given_up = own.ended

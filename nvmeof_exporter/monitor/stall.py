@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from nvmeof_exporter.monitor.pace import NamespaceStep, Pace, first_done
 from nvmeof_exporter.monitor.progress import PathProgress
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from nvmeof_exporter.model import Namespace, PathId
     from nvmeof_exporter.monitor.progress import Step
 
-__all__ = ["NamespaceProgress", "Pause"]
+__all__ = ["Announced", "NamespaceProgress", "Pause"]
 
 #: Requests given up by a lost path are re-sent at once when another is usable.
 #: When none shows up in flight within this time (seconds), nobody wants them any more.
@@ -35,6 +35,21 @@ _BLIND_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
+class Announced:
+    """What is known of an interval beside the snapshots at its ends. Monotonic seconds.
+
+    ``renewed``: names of controllers that reconnected in it unseen. ``given_up_at``: when
+    the kernel said that it gives controllers up, by their names. ``requeued_at``: when it
+    first said that I/O found no usable path; ``failed``: that I/O was failed for lack of any.
+    """
+
+    renewed: Collection[str] = ()
+    given_up_at: Mapping[str, float] = field(default_factory=dict)
+    requeued_at: float | None = None
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Pause:
     """A pause that is over. ``outcome``: ``resumed``, ``failed`` (I/O was failed) or ``gone``."""
 
@@ -46,6 +61,9 @@ class Pause:
     def duration(self) -> float:
         """Length in seconds."""
         return max(self.end - self.start, 0.0)
+
+
+_NOTHING = Announced()
 
 
 class NamespaceProgress:
@@ -107,10 +125,7 @@ class NamespaceProgress:
         namespace: Namespace,
         before: float,
         now: float,
-        *,
-        renewed: Collection[str] = (),
-        requeued_at: float | None = None,
-        failed: bool = False,
+        announced: Announced = _NOTHING,
     ) -> NamespaceStep:
         """Take the namespace as it is now.
 
@@ -118,10 +133,7 @@ class NamespaceProgress:
             namespace: the newest snapshot's.
             before: when the previous snapshot was taken, monotonic seconds.
             now: when the newest was taken.
-            renewed: names of controllers that reconnected in between unseen.
-            requeued_at: when the kernel log first said since the previous look that
-                I/O found no usable path, monotonic seconds.
-            failed: the kernel log said that I/O was failed for lack of any path.
+            announced: what the kernel said in between.
 
         """
         self._seen = namespace
@@ -129,8 +141,13 @@ class NamespaceProgress:
         for path in namespace.paths:
             key = path.controller.path
             progress = self.paths.setdefault(key, PathProgress())
+            name = path.controller.name
             step.paths[key] = progress.observe(
-                path, before, now, renewed=path.controller.name in renewed
+                path,
+                before,
+                now,
+                renewed=name in announced.renewed,
+                given_up_at=announced.given_up_at.get(name),
             )
         for key in [key for key in self.paths if key not in step.paths]:
             step.paths[key] = self.paths.pop(key).vanish(before, now)
@@ -150,9 +167,10 @@ class NamespaceProgress:
         elif self._usable_since is None:
             self._usable_since = now
         grown, self._requeued = _growth(self._requeued, namespace.requeued)
+        requeued_at = announced.requeued_at
         requeued = requeued_at is not None or grown > 0
         grown, self._failed = _growth(self._failed, namespace.failed)
-        failed |= grown > 0
+        failed = announced.failed or grown > 0
         if step.true:
             self._pace.follow(step.true, before, now)
             step.pause = self._resume(step, before, now, requeued=requeued)
@@ -324,7 +342,7 @@ class NamespaceProgress:
         wait = step.wait or 0.0
         start = step.ended - wait
         progress = self.paths.get(key)
-        due = progress.next_due if progress is not None else None
+        due = progress.next_due(step) if progress is not None else None
         return min(start, due) if due is not None and wait < interval else start
 
     def _nothing_usable(self) -> bool:

@@ -24,6 +24,7 @@ class Watched:
     def __init__(self) -> None:
         self.progress = PathProgress()
         self.now = 10.0
+        self.given_up_at: float | None = None
 
     def look(
         self,
@@ -38,7 +39,9 @@ class Watched:
         before, self.now = self.now, self.now + POLL
         controller = Controller("nvme0", "nqn.x", CONTROLLER.path, state, state)
         path = NamespacePath(disk, controller, ana, io, failovers)
-        return self.progress.observe(path, before, self.now, renewed=renewed)
+        return self.progress.observe(
+            path, before, self.now, renewed=renewed, given_up_at=self.given_up_at
+        )
 
 
 @pytest.fixture
@@ -198,6 +201,41 @@ class TestTheWait:
         second = watched.look(counters(104, sectors=800, read_ms=8000), state="resetting")
         assert (first.cancelled, second.cancelled) == (2, 2)
         assert first.ended == second.ended == between
+
+
+class TestALossThatTheKernelAnnounces:
+    """Sizes differ, so that nobody knows which of the requests of its interval were true."""
+
+    @pytest.fixture
+    def mixed(self, watched: Watched) -> Watched:
+        for reads in (110, 120, 130):
+            watched.look(counters(reads, sectors=8 * reads + reads % 7))
+        return watched
+
+    def test_is_dated_by_the_announcement(self, mixed: Watched) -> None:
+        mixed.given_up_at = mixed.now + 0.09
+        step = mixed.look(counters(139, sectors=1200), state="resetting")
+        assert step.ended == pytest.approx(mixed.given_up_at)
+
+    def test_of_another_time_is_dated_within_the_interval(self, mixed: Watched) -> None:
+        mixed.given_up_at = mixed.now - 0.01
+        step = mixed.look(counters(139, sectors=1200), state="resetting")
+        assert step.ended == pytest.approx(mixed.now - POLL)
+
+    def test_caught_nothing_that_had_waited_long_where_none_was_out_before(
+        self, mixed: Watched
+    ) -> None:
+        mixed.given_up_at = mixed.now + 0.09
+        step = mixed.look(counters(139, sectors=1200, read_ms=18), state="resetting")
+        assert (step.cancelled, step.wait) == (9, pytest.approx(0.002))
+
+    def test_comes_when_the_pace_says_that_requests_had_flowed_until_then(
+        self, mixed: Watched
+    ) -> None:
+        mixed.given_up_at = at = mixed.now + 0.09
+        step = mixed.look(counters(139, sectors=1200), state="resetting")
+        # Nine at a hundred a second: one was caught, the ninth was due when it was.
+        assert mixed.progress.next_due(step) == pytest.approx(at)
 
 
 class TestRequestsInFlight:
