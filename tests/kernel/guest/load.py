@@ -8,6 +8,7 @@ import math
 import signal
 import subprocess
 import sys
+from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -66,7 +67,7 @@ class SlowRequest:
     failed: bool = False
 
 
-class Load:
+class Load(ABC):
     """A running application that works on ``disks`` and leaves its log in ``directory``."""
 
     def __init__(self, command: list[str], disks: Sequence[str], directory: Path) -> None:
@@ -107,9 +108,9 @@ class Load:
         """End it at once, without its logs."""
         self._process.kill()
 
+    @abstractmethod
     def _timed(self) -> dict[str, list[_Timed]]:
         """What it has timed, by disk, once it has ended."""
-        raise NotImplementedError
 
 
 class Fio(Load):
@@ -147,7 +148,9 @@ class Probe(Load):
 
 def start(disks: Sequence[str], settings: LoadSettings, directory: Path) -> Load:
     """Start the application that ``settings`` ask for."""
-    return (Probe if settings.fails else Fio)(disks, settings, directory)
+    if settings.fails:
+        return Probe(disks, settings, directory)
+    return Fio(disks, settings, directory)
 
 
 def warm_up(directory: Path) -> None:
