@@ -125,14 +125,14 @@ def both_links_go_down_and_come_back(run: Measurement) -> None:
 
 @measured(
     REGISTRY,
-    Expected(causes=("transport", "link_down")),
+    Expected(causes=("link_down",)),
     Case(keep_alive=60, reconnect_delay=60, transport="rdma", namespaces=2, pattern="randrw"),
     Case(keep_alive=60, reconnect_delay=60, transport="rdma", depth=32, iopolicy="round-robin"),
 )
 def rdma_link_goes_down(run: Measurement) -> None:
     """The RDMA device flushes its work requests; the other device takes over.
 
-    The kernel reports a transport error; the link is the cause where it is known to be the path's.
+    The kernel reports a transport error; the link, which is known to be the path's, is the cause.
     Both ends share the device, see RDMA_LINK_LOSS in fabric.py for the timers.
     """
     run.fabric.lower_link(run.active)
