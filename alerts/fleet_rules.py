@@ -90,8 +90,8 @@ FLEET = Group(
             """,
         ),
         Record(
-            name="cluster_job:nvmeof_failover_last_duration_seconds:max1h",
-            note="The slowest newest failover of the last hour. Cost: 1 series.",
+            name="cluster_job:nvmeof_failover_last_duration_seconds:max5m",
+            note="The slowest failover of the last five minutes. Cost: 1 series.",
             expr="""
                 max by (cluster, job) (
                     nvmeof_failover_last_duration_seconds
@@ -100,19 +100,30 @@ FLEET = Group(
                         nvmeof_exporter_last_poll_timestamp_seconds
                       - ignoring (nqn) group_right ()
                         nvmeof_failover_last_timestamp_seconds
-                    ) < 3600
+                    ) < 300
                 )
+            """,
+        ),
+        Record(
+            name="cluster_job:nvmeof_failover_last_duration_seconds:max1h",
+            note="""
+                The slowest failover of the last hour, also where quicker ones of the same
+                subsystem followed. Cost: 1 series.
+            """,
+            expr="""
+                max_over_time(cluster_job:nvmeof_failover_last_duration_seconds:max5m[55m])
             """,
         ),
         Record(
             name="cluster_job_le:nvmeof_failover_duration_seconds_bucket:increase1h",
             note="""
-                For quantiles over the fleet: histogram_quantile(0.99, ...). Cost: 18
-                series, one per bucket.
+                For quantiles over the fleet: histogram_quantile(0.99, ...). Rounded, since
+                increase() extrapolates one bucket more than another. Cost: 18 series, one
+                per bucket.
             """,
             expr="""
                 sum by (cluster, job, le) (
-                  increase(nvmeof_failover_duration_seconds_bucket[1h])
+                  round(increase(nvmeof_failover_duration_seconds_bucket[1h]))
                 )
             """,
         ),

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from alerts.last_words import LOST, REDUNDANCY, SILENT_SINCE, USABLE_BEFORE, last_word
+from alerts.last_words import (
+    LOST,
+    MORE_BEFORE,
+    REDUNDANCY,
+    SILENT_SINCE,
+    USABLE_BEFORE,
+    firing,
+    last_word,
+)
 from alerts.model import Alert, Group
 from alerts.objectives import objective
 from alerts.snippets import CHANGED, DEVICE, LOST_NAMESPACES, PATHS, STALLED_PATHS
@@ -13,10 +21,7 @@ _NO_USABLE_PATH = Alert(
     name="NVMeoFNoUsablePath",
     severity="critical",
     keep="3m",
-    note="""
-        At once. keep_firing_for: longer than that of NVMeoFIOStalled, which this alert holds
-        back; else a stall that is over would page when paths are back.
-    """,
+    note="At once. keep_firing_for: paths that come and go are one page.",
     expr=f"{LOST.name} == 1",
     summary="{{ $labels.instance }}: no usable path to {{ $labels.nqn }}",
     description=(
@@ -49,8 +54,24 @@ _IO_STALLED = Alert(
     name="NVMeoFIOStalled",
     severity="critical",
     keep="2m",
-    note="keep_firing_for: an exporter that restarts counts a stall from its own start.",
-    expr=_STALLED.name,
+    note="""
+        Not where no path is usable, or was until two minutes ago: that is NVMeoFNoUsablePath.
+        One that fires already goes on, and ends when I/O flows. keep_firing_for: an exporter
+        that restarts counts a stall from its own start.
+    """,
+    expr=f"""
+        (
+            {_STALLED.name}
+          unless on (cluster, job, instance, nqn)
+            last_over_time({LOST.name}[2m])
+        )
+        or
+        (
+            {_STALLED.name}
+          and on (cluster, job, instance, nqn, nsid)
+            {firing("NVMeoFIOStalled")}
+        )
+    """,
     summary=(
         "{{ $labels.instance }}: I/O stands still on namespace {{ $labels.nsid }} of"
         " {{ $labels.nqn }}"
@@ -72,13 +93,14 @@ _IO_FAILED = Alert(
     severity="critical",
     keep="10m",
     note="""
-        The last part is for failures while nobody looked: the exporter did not answer, or
-        Prometheus was down, for more than five minutes.
+        A counter that is new counts whole; one that merely has another label (a pod's name, a rack)
+        is not. The last part is for failures while nobody looked: the exporter did not answer,
+        or Prometheus was down, for more than five minutes.
     """,
     expr="""
         (
             last_over_time(nvmeof_namespace_io_failed_total[5m]) > 0
-          unless
+          unless on (cluster, job, instance, nqn, nsid)
             last_over_time(nvmeof_namespace_io_failed_total[5m] offset 5m)
           and on (cluster, job, instance)
             nvmeof_exporter_last_poll_timestamp_seconds offset 5m
@@ -117,8 +139,10 @@ _FAILOVER_SLOW = Alert(
     note="""
         For twenty minutes to half an hour; keep_firing_for: also when a quicker one follows
         or the exporter restarts. The second part is for a slow one that a quicker one followed
-        before the next scrape: by the bound of the bucket that it fell into. What was told a
-        quarter of an hour ago is not new, though a clock be set back.
+        before the next scrape: by the bound of the bucket that it fell into. It subtracts,
+        since increase() extrapolates one bucket more than another, which looks like a failover
+        in between. What was told a quarter of an hour ago is not new, though a clock be set
+        back.
     """,
     expr=f"""
         nvmeof_failover_last_duration_seconds > {objective("failover_seconds")}
@@ -138,13 +162,22 @@ _FAILOVER_SLOW = Alert(
           1,
           (
               nvmeof_failover_duration_seconds_bucket
-            unless
+            unless on (cluster, job, instance, nqn, le)
               nvmeof_failover_duration_seconds_bucket offset 5m
             and on (cluster, job, instance)
               nvmeof_exporter_last_poll_timestamp_seconds offset 5m
           )
           or
-          increase(nvmeof_failover_duration_seconds_bucket[5m])
+          (
+              nvmeof_failover_duration_seconds_bucket
+            -
+              nvmeof_failover_duration_seconds_bucket offset 5m
+            unless on (cluster, job, instance, nqn)
+              (
+                  nvmeof_failover_duration_seconds_count
+                < nvmeof_failover_duration_seconds_count offset 5m
+              )
+          )
         ) > {objective("failover_seconds")}
     """,
     summary=(
@@ -171,6 +204,7 @@ IO = Group(
         SILENT_SINCE,
         REDUNDANCY,
         USABLE_BEFORE,
+        MORE_BEFORE,
         LOST,
         _NO_USABLE_PATH,
         _STALLED,

@@ -12,7 +12,15 @@ import textwrap
 
 from alerts.model import Record
 
-__all__ = ["LOST", "REDUNDANCY", "SILENT_SINCE", "USABLE_BEFORE", "last_word"]
+__all__ = [
+    "LOST",
+    "MORE_BEFORE",
+    "REDUNDANCY",
+    "SILENT_SINCE",
+    "USABLE_BEFORE",
+    "firing",
+    "last_word",
+]
 
 #: For how long a last word counts (seconds). With the five minutes for which alerts take a
 #: value that is not told any more, it is an hour.
@@ -45,6 +53,15 @@ def last_word(name: str, expr: str, note: str) -> Record:
         ")",
         note,
     )
+
+
+def firing(alert: str) -> str:
+    """Select an alert that fires already.
+
+    A lesser alert that fired goes on while things are worse, instead of ending because they
+    are: its end would be taken for a repair.
+    """
+    return f'ALERTS{{alertname="{alert}",alertstate="firing"}}'
 
 
 REDUNDANCY = last_word(
@@ -97,6 +114,33 @@ USABLE_BEFORE = Record(
             nqn:nvmeof_subsystem_redundancy:usable_before
           and on (cluster, job, instance, nqn)
             nvmeof_subsystem_redundancy{level="lost"}
+        )
+    """,
+)
+
+MORE_BEFORE = Record(
+    name="nqn:nvmeof_subsystem_redundancy:more_before",
+    note="""
+        Subsystems that had more than one path since the exporter came, as far as it was seen. It
+        came anew after two minutes of silence.
+    """,
+    expr=f"""
+        max without (level) (
+            nvmeof_subsystem_redundancy{{level="at-risk"}} == 0
+          unless on (cluster, job, instance, nqn)
+            nvmeof_subsystem_redundancy{{level="lost"}} == 1
+        )
+        or
+        (
+            nqn:nvmeof_subsystem_redundancy:more_before
+          and on (cluster, job, instance, nqn)
+            nvmeof_subsystem_redundancy
+        )
+        or
+        (
+            nqn:nvmeof_subsystem_redundancy:more_before
+          and on (cluster, job, instance)
+            {SILENT_SINCE.name} > time() - 120
         )
     """,
 )

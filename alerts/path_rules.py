@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from alerts.last_words import last_word
 from alerts.model import Alert, Group, Record
 from alerts.objectives import objective
 from alerts.snippets import CONTROLLER, DEVICE, PATH_CHANGED
@@ -9,21 +10,35 @@ from alerts.snippets import PATHS as STATES_OF_PATHS
 
 __all__ = ["PATHS"]
 
+_TRANSITIONS = Record(
+    name="nqn_path_to:nvmeof_path_transitions:increase30m",
+    note="How often paths came and went for good. A counter that is new counts whole.",
+    expr="""
+        (
+            nvmeof_path_transitions_total{to=~"live|missing"}
+          unless on (cluster, job, instance, nqn, path, to)
+            nvmeof_path_transitions_total offset 30m
+          and on (cluster, job, instance)
+            nvmeof_exporter_last_poll_timestamp_seconds offset 30m
+        )
+        or
+        round(increase(nvmeof_path_transitions_total{to=~"live|missing"}[30m]))
+    """,
+)
+
 _FLAPPING = Alert(
     name="NVMeoFPathFlapping",
     severity="warning",
     keep="10m",
+    note="""
+        A path that was removed and connected anew, as that of a volume which is detached and
+        attached, does not flap.
+    """,
     expr=f"""
         sum without (to) (
-          (
-              nvmeof_path_transitions_total{{to="live"}}
-            unless
-              nvmeof_path_transitions_total{{to="live"}} offset 30m
-            and on (cluster, job, instance)
-              nvmeof_exporter_last_poll_timestamp_seconds offset 30m
-          )
+            {_TRANSITIONS.name}{{to="live"}}
           or
-          increase(nvmeof_path_transitions_total{{to="live"}}[30m])
+            -{_TRANSITIONS.name}{{to="missing"}}
         ) >= {objective("path_returns")}
     """,
     summary=(
@@ -196,31 +211,41 @@ _DELETING_STUCK = Alert(
     ),
 )
 
+_LOST_SINCE = last_word(
+    "nqn_path:nvmeof_path_state:lost_since_seconds",
+    note="""
+        Since when paths that are retried are lost: their last change of state, where the
+        exporter has seen it; else what was recorded before it restarted, or its start.
+    """,
+    expr="""
+        (
+            time()
+          -
+            (
+                nvmeof_exporter_last_poll_timestamp_seconds
+              - ignoring (nqn, path) group_right ()
+                nvmeof_path_last_transition_timestamp_seconds
+            )
+          or
+            nqn_path:nvmeof_path_state:lost_since_seconds
+          or
+            time() - sum without (state) (
+              nvmeof_path_state_seconds_total{state=~"connecting|resetting"}
+            )
+        )
+        and on (cluster, job, instance, nqn, path)
+          nvmeof_path_state{state=~"connecting|resetting"} == 1
+    """,
+)
+
 _LOSS_IMMINENT = Alert(
     name="NVMeoFControllerLossImminent",
     severity="warning",
     keep="1m",
-    note="""
-        Since its last change of state; of an exporter that started later, since its start.
-        A superseded controller is no loss. ctrl_loss_tmo off is +Inf, and the ratio 0.
-    """,
+    note="A superseded controller is no loss. ctrl_loss_tmo off is +Inf, and the ratio 0.",
     expr=f"""
         (
-            (
-                (
-                    nvmeof_exporter_last_poll_timestamp_seconds
-                  - ignoring (nqn, path) group_right ()
-                    nvmeof_path_last_transition_timestamp_seconds
-                )
-              or
-                (
-                    sum without (state) (
-                      nvmeof_path_state_seconds_total{{state=~"connecting|resetting"}}
-                    )
-                  unless
-                    nvmeof_path_last_transition_timestamp_seconds
-                )
-            )
+            (time() - {_LOST_SINCE.name})
           /
             (nvmeof_path_ctrl_loss_timeout_seconds > 0)
         ) > {objective("controller_loss_ratio")}
@@ -248,12 +273,14 @@ PATHS = Group(
     "nvmeof-paths",
     "What single paths do.",
     (
+        _TRANSITIONS,
         _FLAPPING,
         _RECONNECTING,
         _RECONNECT_STORM,
         _ANA_STUCK,
         _FAILBACK_PENDING,
         _DELETING_STUCK,
+        _LOST_SINCE,
         _LOSS_IMMINENT,
     ),
 )

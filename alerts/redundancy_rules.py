@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from alerts.last_words import LOST, MORE_BEFORE, firing, last_word
 from alerts.last_words import REDUNDANCY as LAST_WORD
-from alerts.last_words import last_word
 from alerts.model import Alert, Group, Record
 from alerts.snippets import CHANGED, CONTROLLER, EXPECTED, PATH_CHANGED, PATHS
 
@@ -37,15 +37,33 @@ _REDUNDANCY_LOST = Alert(
     severity="critical",
     wait="1m",
     keep="2m",
-    note="A subsystem that never had more than one path, and is not configured to, pages nobody.",
+    note="""
+        A subsystem that never had more than one path, and is not configured to, pages nobody.
+        One that had not, since the exporter started, gets three minutes more: a node that boots
+        connects one path after the other. Where the last path is lost as well it goes on.
+    """,
     expr=f"""
-        max without (level) (
-          last_over_time({LAST_WORD.name}{{level="at-risk"}}[5m]) == 1
+        (
+          max without (level) (
+            last_over_time({LAST_WORD.name}{{level="at-risk"}}[5m]) == 1
+          )
+          and on (cluster, job, instance, nqn)
+            (
+                {MORE_BEFORE.name}
+              or
+                last_over_time({LAST_WORD.name}{{level="at-risk"}}[5m] offset 3m) == 1
+            )
+        )
+        or
+        (
+            {LOST.name}
+          and on (cluster, job, instance, nqn)
+            {firing("NVMeoFRedundancyLost")}
         )
     """,
     summary="{{ $labels.instance }}: one path left to {{ $labels.nqn }}",
     description=(
-        "{{ $labels.nqn }} on {{ $labels.instance }} runs on its last path: the next failure",
+        "{{ $labels.nqn }} on {{ $labels.instance }} is down to its last path: the next failure",
         "stops its I/O.",
         PATHS,
         EXPECTED,
@@ -61,17 +79,22 @@ _PATH_DEGRADED = Alert(
     keep="5m",
     note="""
         max_over_time and keep_firing_for: a path that comes and goes is one alert, not
-        many.
+        many. Where it gets worse it goes on.
     """,
     expr=f"""
         max without (level) (
-          max_over_time({LAST_WORD.name}{{level="degraded"}}[90s]) == 1
+            max_over_time({LAST_WORD.name}{{level="degraded"}}[90s]) == 1
+          or
+            (
+                max_over_time({LAST_WORD.name}{{level=~"at-risk|lost"}}[90s]) == 1
+              and on (cluster, job, instance, nqn)
+                {firing("NVMeoFPathDegraded")}
+            )
         )
     """,
     summary="{{ $labels.instance }}: fewer paths than expected to {{ $labels.nqn }}",
     description=(
-        "{{ $labels.nqn }} on {{ $labels.instance }} still has more than one path, but fewer",
-        "than expected.",
+        "{{ $labels.nqn }} on {{ $labels.instance }} has fewer paths than expected.",
         PATHS,
         EXPECTED,
         CHANGED,

@@ -265,11 +265,11 @@ def _links() -> statetimeline.Panel:
 def _fabric_errors() -> timeseries.Panel:
     return lines(
         Say(
-            "Errors and pauses of links per second",
-            "short",
+            "Errors and pauses of links",
+            "cps",
             (8, 6),
-            "The RDMA error counters that rise fastest, by the kernel's own name, and pause "
-            "frames: congestion looks like a slow path, errors come before a lost one.",
+            "Per second: the RDMA error counters that rise fastest, by the kernel's own name, and "
+            "pause frames. Congestion looks like a slow path, errors come before a lost one.",
             "no errors, no pauses",
         ),
         [

@@ -215,6 +215,7 @@ def _load() -> bargauge.Panel:
         ),
         [Query(f"{busier} / max by (device, port) ({rate} > 0)", _PORT, _STEP)],
         steps(GREEN, (0.8, ORANGE), (0.95, RED)),
+        decimals=1,
     )
 
 

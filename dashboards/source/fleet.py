@@ -17,6 +17,7 @@ from dashboards.source.meaning import (
     LOST,
     ORANGE,
     RED,
+    SEVERITY,
     YELLOW,
     steps,
     words,
@@ -200,17 +201,18 @@ def _alerts() -> table.Panel:
             "Alerts firing",
             "short",
             (10, 8),
-            "Alerts of this exporter, and on how many subsystems, paths or devices each fires. "
+            "Alerts of this exporter, what pages first, and on how many subsystems, paths or "
+            "devices each fires. "
             "docs/runbooks has a page for each.",
             "no alert is firing",
         ),
         [Query(f"sum by (alertname, severity) ({firing})")],
         [
             Column("alertname", "Alert"),
-            Column("severity", "Severity", width=110),
+            Column("severity", "Severity", width=110, shown=SEVERITY, coloured=True),
             Column("Value", "Firing", "short", 80, 0),
         ],
-        sort=("Firing", True),
+        sort=("Severity", False),
     )
 
 
@@ -244,9 +246,15 @@ def _durations() -> timeseries.Panel:
             "no failovers",
         ),
         [
-            # ">= 0": without any failover there is no number, rather than one that is none.
-            Query(f"histogram_quantile(0.5, sum by (le) ({buckets})) >= 0", "median"),
-            Query(f"histogram_quantile(0.99, sum by (le) ({buckets})) >= 0", "99 %"),
+            *(
+                # ">= 0": without any failover there is no number, rather than one that is none.
+                Query(
+                    f"clamp_max(histogram_quantile({quantile}, sum by (le) ({buckets})), "
+                    f"scalar(max({slowest}))) >= 0",
+                    name,
+                )
+                for quantile, name in ((0.5, "median"), (0.99, "99 %"))
+            ),
             Query(f"max({slowest})", "slowest"),
             Query("max(nvmeof:objective:failover_seconds)", "objective"),
         ],

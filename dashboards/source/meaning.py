@@ -44,6 +44,7 @@ __all__ = [
     "PHASE",
     "PORT",
     "RED",
+    "SEVERITY",
     "WORKS",
     "YELLOW",
     "Word",
@@ -168,6 +169,18 @@ def endless(text: str) -> list[ValueMapping]:
         ValueMap(options={"Infinity": ValueMappingResult(text=text)}),
         nothing("unknown"),
     ]
+
+
+#: Of an alert.
+SEVERITY: list[ValueMapping] = [
+    ValueMap(
+        options={
+            "critical": ValueMappingResult(text="critical", color=RED, index=0),
+            "warning": ValueMappingResult(text="warning", color=ORANGE, index=1),
+            "none": ValueMappingResult(text="none", color=GREY, index=2),
+        }
+    )
+]
 
 
 def steps(first: str, *more: tuple[float, str]) -> list[Threshold]:

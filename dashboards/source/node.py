@@ -65,7 +65,6 @@ def node() -> dashboard.Dashboard:
 
 
 def _tiles() -> list[stat.Panel]:
-    usable = f"max by (nqn, path) ({pick('nvmeof_namespace_path_usable')})"
     polled = pick("nvmeof_exporter_last_poll_timestamp_seconds", NODE)
     return [
         tile(
@@ -103,17 +102,14 @@ def _tiles() -> list[stat.Panel]:
         ),
         tile(
             Say(
-                "Paths: usable / expected",
+                "Paths lacking",
                 "short",
                 (4, 4),
-                "Paths that can carry I/O of some namespace, and paths there should be: "
-                "configured, or else the most there ever were at once.",
+                "How many live paths, standby ones among them, there are fewer than there should "
+                "be: configured, or else the most there ever were at once.",
             ),
-            [
-                Query(f"sum({usable})", "usable"),
-                Query(f"sum({pick('nvmeof_subsystem_paths_expected')})", "expected"),
-            ],
-            limits=steps(GREEN),
+            [Query(ask.lacking())],
+            limits=steps(GREEN, (1, ORANGE)),
         ),
         tile(
             Say(
@@ -214,8 +210,8 @@ def _ana() -> statetimeline.Panel:
             "ANA states",
             "short",
             (12, 8),
-            "What the array says of each path to each namespace. It is the last the kernel "
-            "heard: it does not change when the path is lost.",
+            "What the array says of each path to each namespace. Gaps: the path is not live, and "
+            "what the kernel heard last is old.",
             "the array has no ANA",
         ),
         [Query(ask.ana_state(), "{{nqn}} namespace {{nsid}} · {{path}}")],

@@ -158,7 +158,7 @@ def tile(
     limits: Sequence[Threshold] = (),
     decimals: int | None = None,
 ) -> stat.Panel:
-    """Return one big value, or one per series, in the colour of its meaning: the newest only."""
+    """Return one big value in the colour of its meaning: the newest only."""
     panel = _said(stat.Panel(), say)
     for target in _targets(queries, now=True):
         panel.with_target(target)
@@ -166,8 +166,7 @@ def tile(
     panel.color_mode(kinds.BigValueColorMode.BACKGROUND_SOLID)
     panel.reduce_options(common.ReduceDataOptions().calcs(["last"]))
     panel.thresholds(_absolute(limits or steps(GREEN)))
-    if len(queries) == 1:
-        panel.text_mode(kinds.BigValueTextMode.VALUE)
+    panel.text_mode(kinds.BigValueTextMode.VALUE)
     panel.mappings([*words(shown), nothing(say.nothing)])
     if decimals is not None:
         panel.decimals(decimals)

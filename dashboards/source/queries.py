@@ -24,6 +24,7 @@ __all__ = [
     "away",
     "io_bytes",
     "io_condition",
+    "lacking",
     "link_state",
     "newest_phase",
     "objective_met",
@@ -97,9 +98,20 @@ def path_condition() -> str:
 
 
 def ana_state() -> str:
-    """Return the ANA state of each namespace path, by the numbers of ``ANA``."""
+    """Return the ANA state of each namespace path, by the numbers of ``ANA``.
+
+    Of live ones only: of a lost one the kernel keeps what it heard last.
+    """
     metric = "nvmeof_namespace_path_ana_state"
-    return _state(metric, ANA, "nqn, nsid, path", "ana_state", SUBSYSTEM)
+    told = _state(metric, ANA, "nqn, nsid, path", "ana_state", SUBSYSTEM)
+    return f"({told})\nand on (nqn, path) ({pick('nvmeof_path_state', state='live')} == 1)"
+
+
+def lacking() -> str:
+    """Return how many live paths fewer than expected there are."""
+    expected = f"sum by (nqn) ({pick('nvmeof_subsystem_paths_expected')})"
+    live = f"count by (nqn) ({pick('nvmeof_path_state', state='live')} == 1)"
+    return f"sum(clamp_min({expected} - ({live} or 0 * {expected}), 0))"
 
 
 def port_state() -> str:

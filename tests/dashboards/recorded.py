@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.alerts.chain.parts import Demo, Prometheus, Target, await_, free_address
+from tests.dashboards.congested import Congested
 
 __all__ = ["ALERTS", "Nodes", "Recording", "Scene", "ask", "value"]
 
@@ -81,10 +82,14 @@ class Nodes:
                 demo = Demo(script, name, directory, free_address())
                 stack.callback(demo.close)
                 self._demos.append(demo)
-            targets = [
-                Target(demo.address, "hall-1", name)
-                for demo, name in zip(self._demos, _SCRIPTS, strict=True)
-            ]
+            addresses = {
+                name: demo.address for demo, name in zip(self._demos, _SCRIPTS, strict=True)
+            }
+            # I/O over one link of two: it is congested.
+            congested = Congested(addresses["unplugged"])
+            stack.callback(congested.close)
+            addresses["unplugged"] = congested.address
+            targets = [Target(address, "hall-1", name) for name, address in addresses.items()]
             rules = sorted(ALERTS.glob("*.rules.yaml"))
             self.prometheus = Prometheus(directory, rules, targets, free_address(), _SCRAPE)
             stack.callback(self.prometheus.close)
@@ -102,7 +107,8 @@ class Nodes:
         url = self.prometheus.url
         unplugged = 'max(nvmeof_path_last_transition_timestamp_seconds{instance="unplugged"})'
         for expr, what in {
-            'nvmeof_failbacks_total{instance="drilled"} > 0': "I/O is back on its path",
+            # And has been for a while: the picture shows it.
+            'nvmeof_failbacks_total{instance="drilled"} offset 8s > 0': "I/O is back on its path",
             'max(nvmeof_namespace_io_stalled_seconds{instance="lost"}) > 8': "I/O stands still",
             # Rates of drivers' counters are drawn every 15 s: once at least, since.
             f"time() - {unplugged} > 18": "the path of an unplugged link is gone",

@@ -71,6 +71,17 @@ EXPECTED: dict[str, tuple[Told, ...]] = {
     "all-paths-lost-and-back": (
         Told("NVMeoFNoUsablePath", "critical", ({"nqn": _ARRAY},), over=80 + _RECONNECT),
     ),
+    # A page that came first is told to be over when all is well, and not while it is worse.
+    "one-after-the-other": (
+        Told("NVMeoFRedundancyLost", "critical", ({"nqn": _ARRAY},), over=_REPAIR + _RECONNECT),
+        Told(
+            "NVMeoFNoUsablePath",
+            "critical",
+            ({"nqn": _ARRAY},),
+            cause=140,
+            over=240 + _RECONNECT,
+        ),
+    ),
     "slow-failover": (
         # The keep-alive of 10 s is missed after 15 s: for ten of them nothing moves.
         Told("NVMeoFIOStalled", "critical", _STALLED, cause=_FAULT + 5, over=_FAULT + 15),

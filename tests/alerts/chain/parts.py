@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import socket
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
@@ -101,14 +103,15 @@ class Demo(_Process):
     """The exporter over a make-believe node with a script of faults.
 
     Args:
-        script: a name that ``--demo.script`` knows.
+        script: a name that ``--demo.script`` knows, or a file.
         node: the node's name; each lives a life of its own.
         directory: where its log goes.
         address: where it listens.
+        flags: more of the exporter's.
 
     """
 
-    def __init__(self, script: str, node: str, directory: Path, address: str) -> None:
+    def __init__(self, script: str, node: str, directory: Path, address: str, *flags: str) -> None:
         self.address = address
         super().__init__(
             [
@@ -116,14 +119,20 @@ class Demo(_Process):
                 f"--demo.script={script}",
                 f"--demo.node={node}",
                 f"--web.listen-address={address}",
+                *flags,
             ],
             directory / f"{node}.log",
         )
+        #: When its life began; by its own log once it is ready: busy machines take their time.
         self.started = time.time()
 
     def ready(self) -> None:
         """Wait for the first poll."""
         self.await_ready(f"http://{self.address}/-/ready")
+        said = re.search(r"ts=(\S+)Z level=info msg=starting", self.log.read_text())
+        assert said is not None, self.log.read_text()
+        began = datetime.fromisoformat(said[1]).replace(tzinfo=timezone.utc)
+        self.started = began.timestamp()
 
 
 class Prometheus(_Process):
