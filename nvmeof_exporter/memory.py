@@ -52,11 +52,15 @@ class MemoryWriteFailed(Exception):  # noqa: N818 - named like the other conditi
 
 
 class RememberedPath(msgspec.Struct, frozen=True):
-    """A path this node has had. Times are wall clock seconds since the epoch."""
+    """A path this node has had. Times are wall clock seconds since the epoch.
+
+    ``retiring``: it is gone for a good reason, and will be forgotten soon.
+    """
 
     id: PathId
     first_seen: float
     last_seen: float
+    retiring: bool = False
 
 
 class RememberedSubsystem(msgspec.Struct, frozen=True):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from typing import TYPE_CHECKING
 
 import structlog
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from nvmeof_exporter.model import PathId
     from nvmeof_exporter.monitor.expectations import Expectations
 
-__all__ = ["MemoryKeeper"]
+__all__ = ["MemoryKeeper", "recalled", "remembered"]
 
 _log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
@@ -50,6 +51,16 @@ class MemoryKeeper:
         self._condition = threading.Condition()
         self._thread: threading.Thread | None = None
 
+    @property
+    def works(self) -> bool | None:
+        """Whether the newest memory is on disk or on its way there; None where none is kept."""
+        return not self._failing if self._directory else None
+
+    @property
+    def has_news(self) -> bool:
+        """Whether ``forget`` has changed the file, so that ``synchronize`` is worth calling."""
+        return bool(self._forgotten) or self._changed_outside
+
     def load(self) -> dict[str, KnownSubsystem]:
         """Read what an earlier run remembered; a warning is logged, never raised."""
         if not self._directory:
@@ -58,13 +69,7 @@ class MemoryKeeper:
         self._signature = self._stat()
         if warning is not None:
             _log.error("memory of paths not usable", reason=warning)
-        return {
-            nqn: KnownSubsystem(
-                {path.id: KnownPath(path.first_seen, path.last_seen) for path in remembered.paths},
-                remembered.most_at_once,
-            )
-            for nqn, remembered in self._on_disk.subsystems.items()
-        }
+        return recalled(self._on_disk, time.monotonic() - time.time())
 
     def start(self) -> None:
         """Start the writing thread."""
@@ -96,7 +101,7 @@ class MemoryKeeper:
         if expectations.changed or outside:
             expectations.changed = False
             with self._condition:
-                self._wanted = _to_memory(expectations)
+                self._wanted = remembered(expectations)
                 self._condition.notify()
 
     def _write_on_demand(self) -> None:
@@ -168,13 +173,41 @@ class MemoryKeeper:
         return found.st_ino, found.st_mtime_ns
 
 
-def _to_memory(expectations: Expectations) -> memory.Memory:
+def recalled(found: memory.Memory, to_monotonic: float) -> dict[str, KnownSubsystem]:
+    """Return what the monitor knows, by NQN, when it begins with what was ``found``.
+
+    A path that was retiring goes on retiring: its time began when it was last seen, in
+    seconds of the wall clock, to which ``to_monotonic`` is added.
+    """
+    return {
+        nqn: KnownSubsystem(
+            {
+                path.id: KnownPath(
+                    path.first_seen,
+                    path.last_seen,
+                    path.last_seen + to_monotonic if path.retiring else None,
+                )
+                for path in subsystem.paths
+            },
+            subsystem.most_at_once,
+        )
+        for nqn, subsystem in found.subsystems.items()
+    }
+
+
+def remembered(expectations: Expectations) -> memory.Memory:
+    """Return what of ``expectations`` outlives this process."""
     return memory.Memory(
         subsystems={
             nqn: memory.RememberedSubsystem(
                 known.most,
                 tuple(
-                    memory.RememberedPath(path, entry.first_seen, entry.last_seen)
+                    memory.RememberedPath(
+                        path,
+                        entry.first_seen,
+                        entry.last_seen,
+                        retiring=entry.retiring_since is not None,
+                    )
                     for path, entry in known.paths.items()
                 ),
             )

@@ -97,11 +97,11 @@ class Cancellations:
         """
         self._failovers = failovers
         grown = failovers - before if failovers >= before else failovers
+        if now > self._carry_until:
+            self._carry = 0
         if grown:
             self._carry += grown
             self._carry_until = now + _CARRY_SECONDS
-        elif now > self._carry_until:
-            self._carry = 0
         cancelled = min(self._carry, change.ended)
         self._carry -= cancelled
         return cancelled

@@ -32,8 +32,7 @@ class KnownPath:
 
     ``retiring_since`` (monotonic seconds): it is gone for a good reason (its
     successor took over, or the whole subsystem was disconnected on purpose);
-    it is not expected any more and forgotten after a while. Not kept over a
-    restart: then it is expected again, until somebody says ``forget``.
+    it is not expected any more and forgotten after a while.
     """
 
     first_seen: float
@@ -145,11 +144,10 @@ class Expectations:
     ) -> None:
         """Let a path retire, come back, or be forgotten when its time is over."""
         entry = known.paths[path]
-        if not retiring:
-            entry.retiring_since = None
-        elif entry.retiring_since is None:
-            entry.retiring_since = now
-        elif not present and now - entry.retiring_since > self._expiry:
+        if retiring != (entry.retiring_since is not None):
+            entry.retiring_since = now if retiring else None
+            self.changed = True
+        elif retiring and not present and now - (entry.retiring_since or now) > self._expiry:
             self._forget(known, path)
 
     def _make_room(self) -> None:

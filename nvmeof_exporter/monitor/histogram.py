@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from itertools import accumulate
+from typing import NamedTuple
 
-__all__ = ["DURATION_BUCKETS", "POLL_BUCKETS", "Histogram"]
+__all__ = ["DURATION_BUCKETS", "POLL_BUCKETS", "Histogram", "Observed"]
 
 #: Upper bounds in seconds for pauses and outages: from below one poll to ctrl_loss_tmo's default.
 DURATION_BUCKETS = (
@@ -32,20 +33,33 @@ DURATION_BUCKETS = (
 POLL_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
 
 
+class Observed(NamedTuple):
+    """What a histogram held at one moment: counts at or below each bound, and of all as the last.
+
+    ``sum`` is in the observations' unit.
+    """
+
+    bounds: tuple[float, ...]
+    cumulative: tuple[int, ...]
+    sum: float
+
+
 class Histogram:
     """Counts observations by upper bound; ``sum`` is in the observations' unit."""
 
-    __slots__ = ("_counts", "bounds", "sum")
+    __slots__ = ("_counts", "_observed", "bounds", "sum")
 
     def __init__(self, bounds: tuple[float, ...] = DURATION_BUCKETS) -> None:
         self.bounds = bounds
         self.sum = 0.0
         self._counts = [0] * (len(bounds) + 1)
+        self._observed: Observed | None = None
 
     def observe(self, value: float) -> None:
         """Count one value (not negative)."""
         self._counts[bisect_left(self.bounds, value)] += 1
         self.sum += value
+        self._observed = None
 
     @property
     def count(self) -> int:
@@ -55,3 +69,9 @@ class Histogram:
     def cumulative(self) -> list[int]:
         """Return the count at or below each bound, and of all as the last."""
         return list(accumulate(self._counts))
+
+    def observed(self) -> Observed:
+        """Return what it holds now: the same object until the next observation."""
+        if self._observed is None:
+            self._observed = Observed(self.bounds, tuple(self.cumulative()), self.sum)
+        return self._observed

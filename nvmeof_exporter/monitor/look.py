@@ -45,17 +45,37 @@ class Look:
             {n.nsid: n for subsystem in own for n in subsystem.namespaces},
         )
 
+    def wall_at(self, monotonic: float) -> float:
+        """Say when that was by the wall clock of now, however it was set meanwhile."""
+        return self.wall - (self.now - monotonic)
+
 
 class Journal:
     """Collects what happened during one look at the node, and how long to look closely."""
 
     def __init__(self) -> None:
         self._news: list[Occurrence] = []
+        self._told = 0
         self._alert_until = 0.0
 
-    def tell(self, look: Look, kind: str, *, severe: bool = False, **fields: str | float) -> None:
-        """Write down something that happened to the subsystem of ``look``."""
-        self._news.append(Occurrence(look.wall, kind, look.nqn, fields, severe))
+    def tell(
+        self,
+        look: Look,
+        kind: str,
+        *,
+        severe: bool = False,
+        span: tuple[float, float] | None = None,
+        **fields: str | float,
+    ) -> None:
+        """Write down something that happened to the subsystem of ``look``.
+
+        ``span`` is when it began and ended (monotonic seconds), if it lasted.
+        """
+        self._told += 1
+        start, end = map(look.wall_at, span) if span is not None else (None, None)
+        self._news.append(
+            Occurrence(look.wall, kind, look.nqn, fields, severe, self._told, start, end)
+        )
 
     def take(self) -> list[Occurrence]:
         """Return what was written down since the last time, oldest first."""

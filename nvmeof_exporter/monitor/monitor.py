@@ -7,16 +7,16 @@ figures. It keeps what scrapes cannot see: what happened between them.
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING
 
 from nvmeof_exporter.monitor.causes import Losses
+from nvmeof_exporter.monitor.chronicle import Chronicle
 from nvmeof_exporter.monitor.expectations import Expectations
 from nvmeof_exporter.monitor.failover import FailoverTracker
 from nvmeof_exporter.monitor.look import Journal, Look
 from nvmeof_exporter.monitor.namespaces import SUSPICION_SECONDS, NamespaceWatch
 from nvmeof_exporter.monitor.paths import PathWatch
-from nvmeof_exporter.monitor.records import Occurrence, SubsystemRecord
+from nvmeof_exporter.monitor.records import SubsystemRecord
 from nvmeof_exporter.monitor.retiring import Retirement
 
 if TYPE_CHECKING:
@@ -24,13 +24,10 @@ if TYPE_CHECKING:
 
     from nvmeof_exporter.model import Controller, Event, Snapshot, Subsystem
     from nvmeof_exporter.monitor.failover import Failback, Failover
-    from nvmeof_exporter.monitor.records import NamespaceRecord
+    from nvmeof_exporter.monitor.records import NamespaceRecord, Occurrence
     from nvmeof_exporter.monitor.transitions import PathHistory
 
 __all__ = ["Monitor"]
-
-#: Occurrences kept for whoever asks.
-_KEPT_OCCURRENCES = 1000
 
 
 class Monitor:
@@ -60,13 +57,13 @@ class Monitor:
         self.subsystems: dict[str, SubsystemRecord] = {}
         self.missing: dict[str, list[str]] = {}
         self.superseded: dict[str, frozenset[str]] = {}
-        self.occurrences: deque[Occurrence] = deque(maxlen=_KEPT_OCCURRENCES)
+        self.occurrences = Chronicle()
         self.attention = False
         self._journal = Journal()
         self._paths = PathWatch(self._journal)
         self._namespaces = NamespaceWatch(self._journal, stall_threshold)
         self._losses = Losses(netdev_of or _given_interface)
-        self._retirement = Retirement()
+        self._retirement = Retirement(self.expectations.known)
         self._trackers: dict[str, FailoverTracker] = {}
         self._newest: float | None = None
 
@@ -79,6 +76,10 @@ class Monitor:
     def namespaces(self) -> dict[tuple[str, str], NamespaceRecord]:
         """Totals by (nqn, nsid label)."""
         return self._namespaces.records
+
+    def last_io(self, nqn: str, nsid: str) -> dict[str, float]:
+        """When a request last truly completed on each path, by label (monotonic seconds)."""
+        return self._namespaces.last_io(nqn, nsid)
 
     @property
     def log_readable(self) -> bool:
@@ -127,8 +128,10 @@ class Monitor:
         return news
 
     def _observe_subsystem(self, look: Look) -> None:
-        record = self.subsystems.setdefault(look.nqn, SubsystemRecord())
-        tracker = self._trackers.setdefault(look.nqn, FailoverTracker())
+        if look.nqn not in self._trackers:
+            self.subsystems[look.nqn] = SubsystemRecord()
+            self._trackers[look.nqn] = FailoverTracker()
+        record, tracker = self.subsystems[look.nqn], self._trackers[look.nqn]
         known = self.expectations.known.get(look.nqn)
         remembered = known.paths if known is not None else ()
         renewed = self._paths.observe(look, remembered, record.outages)
@@ -153,17 +156,23 @@ class Monitor:
         fields: dict[str, str | float] = {"path": label, "cause": cause}
         if also:
             fields["also"] = " ".join(other for other, _ in also)
+        span = None
         if failover.duration is not None and failover.end is not None:
+            span = (failover.end - failover.duration, failover.end)
             fields["seconds"] = round(failover.duration, 3)
             fields["detection_seconds"] = round(failover.detection, 3)
             fields["reroute_seconds"] = round(failover.reroute, 3)
         record.count_failover(causes, failover, wall=look.wall, now=look.now)
-        self._journal.tell(look, "failover", severe=True, **fields)
+        self._journal.tell(look, "failover", severe=True, span=span, **fields)
 
     def _count_failback(self, look: Look, record: SubsystemRecord, failback: Failback) -> None:
         label = str(failback.path)
         record.count_failback(label, failback)
-        self._journal.tell(look, "failback", path=label)
+        fields: dict[str, str | float] = {"path": label}
+        if failback.reconnect is not None and failback.failback is not None:
+            fields["reconnect_seconds"] = round(failback.reconnect, 3)
+            fields["failback_seconds"] = round(failback.failback, 3)
+        self._journal.tell(look, "failback", severe=False, span=None, **fields)
 
     def _observe_expectations(self, look: Look) -> None:
         nqn = look.nqn

@@ -74,8 +74,11 @@ class NamespaceWatch:
         followed = self._progress.setdefault(look.nqn, {})
         views = {}
         for nsid, namespace in look.namespaces.items():
-            progress = followed.setdefault(nsid, NamespaceProgress())
-            record = self.records.setdefault((look.nqn, nsid), NamespaceRecord())
+            progress = followed.get(nsid)
+            if progress is None:
+                progress = followed[nsid] = NamespaceProgress()
+                self.records[look.nqn, nsid] = NamespaceRecord()
+            record = self.records[look.nqn, nsid]
             announced = self._announced.get(namespace.device, ())
             if progress.is_unmoved(namespace) and not announced and not renewed:
                 views[nsid] = NamespaceView(progress, _NOTHING)
@@ -112,6 +115,15 @@ class NamespaceWatch:
         """Forget a subsystem, the last of whose namespaces is gone."""
         self._progress.pop(nqn, None)
 
+    def last_io(self, nqn: str, nsid: str) -> dict[str, float]:
+        """When a request last truly completed on each path, by label (monotonic seconds)."""
+        progress = self._progress.get(nqn, {}).get(nsid)
+        return {
+            str(path): own.last_true
+            for path, own in (progress.paths if progress is not None else {}).items()
+            if own.last_true is not None
+        }
+
     def a_path_stalls(self, look: Look) -> bool:
         """Whether requests stand still on a path of a namespace that has others."""
         return any(
@@ -122,15 +134,15 @@ class NamespaceWatch:
 
     def is_suspicious(self, now: float) -> bool:
         """Whether any I/O of the node moves so slowly that it may have stopped."""
-        return any(
-            progress.stalled_for(now) > SUSPICION_SECONDS
-            or any(
-                own.stalled_since is not None and now - own.stalled_since > SUSPICION_SECONDS
-                for own in progress.paths.values()
-            )
-            for followed in self._progress.values()
-            for progress in followed.values()
-        )
+        for followed in self._progress.values():
+            for progress in followed.values():
+                if progress.stalled_for(now) > SUSPICION_SECONDS:
+                    return True
+                for own in progress.paths.values():
+                    since = own.stalled_since if own.in_flight else None
+                    if since is not None and now - since > SUSPICION_SECONDS:
+                        return True
+        return False
 
     def _publish_stalls(
         self, record: NamespaceRecord, progress: NamespaceProgress, now: float
@@ -150,6 +162,7 @@ class NamespaceWatch:
             look,
             "I/O paused",
             severe=True,
+            span=(pause.start, pause.start + pause.duration),
             nsid=nsid,
             seconds=round(pause.duration, 3),
             outcome=pause.outcome,

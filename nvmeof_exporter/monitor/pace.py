@@ -33,7 +33,7 @@ class NamespaceStep:
     @property
     def true(self) -> int:
         """Requests truly completed, on whichever path."""
-        return sum(step.true for step in self.paths.values())
+        return sum([step.true for step in self.paths.values()])
 
 
 class Pace:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from nvmeof_exporter.monitor.transitions import PathHistory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
-    from nvmeof_exporter.model import Controller, Event, PathId
+    from nvmeof_exporter.model import Controller, Event, Namespace, NamespacePath, PathId
     from nvmeof_exporter.monitor.histogram import Histogram
     from nvmeof_exporter.monitor.look import Journal, Look
     from nvmeof_exporter.monitor.transitions import Transition
@@ -31,6 +31,8 @@ class PathWatch:
         self.histories: dict[tuple[str, str], PathHistory] = {}
         self._journal = journal
         self._labels: dict[str, set[str]] = {}
+        #: Those of the previous look: what is the same object now is unchanged.
+        self._namespaces: dict[str, dict[str, Namespace]] = {}
         #: Which path a controller name stands for; names are used again.
         self._owners: dict[str, tuple[str, str]] = {}
 
@@ -73,6 +75,13 @@ class PathWatch:
             transition, outage = history.observe(controller, look.now, look.wall)
             if history.renewed and controller is not None:
                 renewed.add(controller.name)
+                self._journal.tell(
+                    look,
+                    "path reconnected unseen",
+                    severe=True,
+                    path=label,
+                    controller=controller.name,
+                )
             if outage is not None:
                 outages.observe(outage)
             if transition is not None:
@@ -85,6 +94,7 @@ class PathWatch:
     def drop(self, nqn: str) -> None:
         """Forget every path of a subsystem."""
         self._forget(nqn, self._labels.pop(nqn, set()))
+        self._namespaces.pop(nqn, None)
 
     def _forget(self, nqn: str, labels: set[str]) -> None:
         if not labels:
@@ -110,10 +120,13 @@ class PathWatch:
         )
 
     def _observe_ana(self, look: Look) -> None:
-        for label in self._labels[look.nqn]:
-            self.histories[look.nqn, label].keep_ana(look.namespaces)
+        before = self._namespaces.get(look.nqn, {})
+        self._namespaces[look.nqn] = look.namespaces
+        if before.keys() != look.namespaces.keys():
+            for label in self._labels[look.nqn]:
+                self.histories[look.nqn, label].keep_ana(look.namespaces)
         for nsid, namespace in look.namespaces.items():
-            for path in namespace.paths:
+            for path in _others(namespace, before.get(nsid)):
                 label = str(path.controller.path)
                 history = self.histories.get((look.nqn, label))
                 old = history.observe_ana(nsid, path.ana_state) if history is not None else None
@@ -129,3 +142,13 @@ class PathWatch:
                     old=old,
                     new=path.ana_state or "",
                 )
+
+
+def _others(namespace: Namespace, before: Namespace | None) -> Sequence[NamespacePath]:
+    """List the paths of a namespace that are other objects than before."""
+    if namespace is before:
+        return ()
+    known = before.paths if before is not None else ()
+    if len(known) != len(namespace.paths):
+        return namespace.paths
+    return [new for new, old in zip(namespace.paths, known, strict=True) if new is not old]

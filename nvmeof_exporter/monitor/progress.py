@@ -60,6 +60,15 @@ class Step:
     in_flight_before: int = 0
     last_true: float | None = None
 
+    @property
+    def flowed(self) -> int:
+        """How many requests were done, as far as anybody knows.
+
+        Where cancelled ones cannot be told from others, those that were not in flight before
+        were issued, and hence done, in this interval; one was the last.
+        """
+        return self.true or max(self.cancelled - max(self.in_flight_before, 1), 0)
+
 
 @dataclass(slots=True)
 class _Group:
@@ -98,8 +107,10 @@ class PathProgress:
         "_instance",
         "_io",
         "_latency",
+        "_newest",
         "_rate",
         "_seen",
+        "_still",
         "flow_since",
         "in_flight",
         "last_ended",
@@ -109,6 +120,8 @@ class PathProgress:
     )
 
     def __init__(self) -> None:
+        self._newest: NamespacePath | None = None
+        self._still: Step | None = None
         self._instance = ""
         self._io: IoCounters | None = None
         self._cancellations = Cancellations()
@@ -134,14 +147,10 @@ class PathProgress:
         return max(self._groups[0].middle, self.last_ended or 0.0)
 
     def next_due(self, step: Step) -> float | None:
-        """Date what should have come next, at the usual pace, when the path gave up.
-
-        Where cancelled requests cannot be told from others, all but those in flight
-        before were issued, and as far as anybody knows done, in this interval.
-        """
+        """Date what should have come next, at the usual pace, when the path gave up."""
         if self.last_true is None or not self._rate:
             return None
-        unseen = 0 if step.true else max(step.cancelled - max(step.in_flight_before, 1), 0)
+        unseen = 0 if step.true else step.flowed
         return self.last_true + (unseen + 1) / self._rate
 
     def observe(
@@ -165,13 +174,17 @@ class PathProgress:
                 controller up, None when it did not.
 
         """
+        if path is self._newest and not renewed:
+            return self._stand_still((before + now) / 2)
+        self._newest, self._still = path, None
         step = Step(
             ended=(before + now) / 2, in_flight_before=self.in_flight, last_true=self.last_true
         )
         usable_before, self.usable = self.usable, path.usable
         step.lost = usable_before and not self.usable
-        if step.lost and given_up_at is not None:
-            step.ended = min(max(given_up_at, before), now)
+        announced = step.lost and given_up_at is not None
+        if announced:
+            step.ended = min(max(given_up_at or now, before), now)
         step.returned = self.usable and not usable_before
         instance = f"{path.controller.name}/{path.disk}"
         new, old = path.io, self._io
@@ -194,6 +207,9 @@ class PathProgress:
         step.cancelled = self._cancellations.count(path.failovers, change, now, survivors)
         step.true = ended - step.cancelled
         if ended:
+            if step.lost and not announced and step.flowed and self._rate:
+                # It was well while requests ended at their pace.
+                step.ended = min(before + step.flowed / self._rate, now)
             self._date_end(step, new.in_flight, before, now)
             step.latency = waited / ended
             step.wait = self._wait_of_the_oldest(step, waited, before, now)
@@ -203,6 +219,16 @@ class PathProgress:
             step.wait = max(step.ended - self._groups[0].middle, 0.0) if self._groups else None
         self._account(step, ended, new.in_flight, before, now)
         return step
+
+    def _stand_still(self, middle: float) -> Step:
+        """Nothing about the path is another value: as most of the time, on most paths.
+
+        The step is that of the previous interval, if nothing happened in that either.
+        """
+        if self._still is None:
+            self._still = Step(in_flight_before=self.in_flight, last_true=self.last_true)
+        self._still.ended = middle
+        return self._still
 
     def vanish(self, before: float, now: float) -> Step:
         """Take it that the path is gone from the kernel; its requests were given up."""

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections import deque
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from nvmeof_exporter.model import IoCounters
 from nvmeof_exporter.monitor.histogram import Histogram
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping
+    from collections.abc import Callable, Container, Mapping
 
     from nvmeof_exporter.model import Namespace, NamespacePath
     from nvmeof_exporter.monitor.failover import Failback, Failover
     from nvmeof_exporter.monitor.pace import NamespaceStep
 
-__all__ = ["PHASES", "NamespaceRecord", "Occurrence", "SubsystemRecord"]
+__all__ = [
+    "PHASES",
+    "NamespaceRecord",
+    "Occurrence",
+    "SubsystemRecord",
+    "ToldFailover",
+    "published_of",
+]
 
 _NOTHING = IoCounters(*[0] * 11)
 
 PHASES = ("detection", "reroute", "reconnect", "failback")
+
+#: The newest failovers of a subsystem that are kept with all that is known of them.
+_KEPT_FAILOVERS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +39,8 @@ class Occurrence:
     """Something that happened: for the log and whoever asks for recent events.
 
     ``kind`` is a few words (``path state changed``); ``fields`` hold texts and numbers.
+    ``number`` counts up from 1. ``start`` and ``end`` of what lasted, and ``wall``, when it
+    was told, are wall-clock seconds.
     """
 
     wall: float
@@ -34,6 +48,29 @@ class Occurrence:
     nqn: str
     fields: dict[str, str | float]
     severe: bool = False
+    number: int = 0
+    start: float | None = None
+    end: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToldFailover:
+    """A failover that is over, as it is told. Times are wall-clock seconds.
+
+    ``wall`` is when it was told. What follows ``cause`` is None where no I/O took part;
+    ``reconnect`` and ``failback`` (seconds) also until I/O is back on ``path``.
+    """
+
+    wall: float
+    path: str
+    also: tuple[str, ...]
+    cause: str
+    start: float | None = None
+    duration: float | None = None
+    detection: float | None = None
+    reroute: float | None = None
+    reconnect: float | None = None
+    failback: float | None = None
 
 
 @dataclass(slots=True)
@@ -51,6 +88,7 @@ class SubsystemRecord:
     last_duration: float | None = None
     last_timestamp: float | None = None
     in_progress: bool = False
+    newest: deque[ToldFailover] = field(default_factory=lambda: deque(maxlen=_KEPT_FAILOVERS))
 
     def count_failover(
         self, causes: Mapping[str, str], failover: Failover, *, wall: float, now: float
@@ -61,8 +99,20 @@ class SubsystemRecord:
         """
         for key in causes.items():
             self.failovers[key] = self.failovers.get(key, 0) + 1
+        (path, cause), *also = causes.items()
+        told = ToldFailover(wall, path, tuple(other for other, _ in also), cause)
         if failover.duration is None or failover.end is None:
+            self.newest.append(told)
             return
+        self.newest.append(
+            replace(
+                told,
+                start=wall - (now - failover.end) - failover.duration,
+                duration=failover.duration,
+                detection=failover.detection,
+                reroute=failover.reroute,
+            )
+        )
         self.durations.observe(failover.duration)
         self.phases["detection"].observe(failover.detection)
         self.phases["reroute"].observe(failover.reroute)
@@ -75,6 +125,15 @@ class SubsystemRecord:
         if failback.reconnect is not None and failback.failback is not None:
             self.phases["reconnect"].observe(failback.reconnect)
             self.phases["failback"].observe(failback.failback)
+            self._complete(label, failback.reconnect, failback.failback)
+
+    def _complete(self, label: str, reconnect: float, failback: float) -> None:
+        """Add the last phases to the newest failover that the path had."""
+        for index in reversed(range(len(self.newest))):
+            told = self.newest[index]
+            if told.path == label:
+                self.newest[index] = replace(told, reconnect=reconnect, failback=failback)
+                return
 
     def keep_paths(self, labels: Container[str]) -> None:
         """Drop the counts of paths that are not known any more."""
@@ -128,15 +187,16 @@ class NamespaceRecord:
         for path in namespace.paths:
             if path.io is not None:
                 readable = True
-                self._add(path, path.io, step)
-        present = {path.disk for path in namespace.paths}
-        for disk in self._paths.keys() - present:
-            del self._paths[disk]
+                if not self._head_counts:
+                    self._add(path, path.io, step)
+        if not self._head_counts:
+            for disk in self._paths.keys() - {path.disk for path in namespace.paths}:
+                del self._paths[disk]
         head = namespace.io
         if head is not None and (head.reads or head.writes):
             self._head_counts = True
         if self._head_counts:
-            self.io = [getattr(head, name) for name in self.FIELDS] if head is not None else None
+            self.io = list(published_of(head)) if head is not None else None
         else:
             self.io = list(self._sum) if readable else None
         self.requeued, self._requeued = _grow(self.requeued, self._requeued, namespace.requeued)
@@ -154,6 +214,8 @@ class NamespaceRecord:
 
     def _add(self, path: NamespacePath, io: IoCounters, step: NamespaceStep) -> None:
         before = self._paths.get(path.disk)
+        if before is io:
+            return
         self._paths[path.disk] = io
         if before is None or io.completed < before.completed:
             # A disk that was not there before: all it counted is this namespace's.
@@ -162,8 +224,12 @@ class NamespaceRecord:
             own = step.paths.get(path.controller.path)
             if own is not None and own.cancelled and not own.true:
                 return
-        for index, name in enumerate(self.FIELDS):
-            self._sum[index] += max(getattr(io, name) - getattr(before, name), 0)
+        grown = zip(self._sum, published_of(io), published_of(before), strict=True)
+        self._sum = [total + max(new - old, 0) for total, new, old in grown]
+
+
+#: Returns the published fields of IoCounters, in the order of NamespaceRecord.FIELDS.
+published_of: Callable[[IoCounters], tuple[int, ...]] = attrgetter(*NamespaceRecord.FIELDS)
 
 
 def _grow(total: int | None, before: int | None, now: int | None) -> tuple[int | None, int | None]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from nvmeof_exporter.model import Controller, Namespace, NamespacePath, Subsystem
 
@@ -20,6 +20,7 @@ __all__ = [
     "condition_counts",
     "conditions",
     "level",
+    "level_of",
     "usable_paths",
     "worst_level",
 ]
@@ -48,7 +49,9 @@ def _condition(path: NamespacePath, *, some_usable: bool) -> str:
         return ""
     if path.usable:
         return "optimized" if path.optimized else "non-optimized"
-    if some_usable and path.controller.state == "live" and path.ana_state == "inaccessible":
+    # Like ``usable``, by the last state known where none can be read now.
+    state = path.controller.raw_state or path.controller.state
+    if some_usable and state == "live" and path.ana == "inaccessible":
         return "standby"
     return "unusable"
 
@@ -99,6 +102,20 @@ def level(usable: int, standby: int, *, complete: bool) -> str:
     return "redundant" if complete else "degraded"
 
 
+def level_of(
+    subsystems: Collection[Subsystem],
+    expected: int | None,
+    superseded: frozenset[str] = frozenset(),
+) -> str | None:
+    """Name the redundancy of one NQN that should have so many paths (None: nobody knows).
+
+    See ``worst_level`` for the rest.
+    """
+    here = sum(c.name not in superseded for s in subsystems for c in s.controllers)
+    complete = expected is None or here >= expected
+    return worst_level(subsystems, complete=complete, superseded=superseded)
+
+
 def worst_level(
     subsystems: Iterable[Subsystem], *, complete: bool, superseded: frozenset[str] = frozenset()
 ) -> str | None:
@@ -142,4 +159,6 @@ def worst_level(
     # No namespace anywhere: the controllers alone tell.
     controllers = [c for subsystem in own for c in subsystem.controllers]
     usable = sum(controller.usable for controller in controllers)
+    if not usable and any(not (c.state or c.raw_state) for c in controllers):
+        return None  # one that could not be read may be the one that carries the I/O
     return level(usable, 0, complete=complete and usable == len(controllers))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from nvmeof_exporter.model import PathId
+    from nvmeof_exporter.model import Controller, PathId
     from nvmeof_exporter.monitor.expectations import KnownSubsystem
     from nvmeof_exporter.monitor.look import Look
     from nvmeof_exporter.monitor.transitions import PathHistory
@@ -24,11 +24,23 @@ _TOGETHER_SECONDS = 5.0
 
 
 class Retirement:
-    """Finds the retiring paths of every subsystem."""
+    """Finds the retiring paths of every subsystem.
 
-    def __init__(self) -> None:
+    Args:
+        known: what an earlier run remembered, by NQN. Where all paths were retiring the
+            subsystem had been disconnected: superseded ones leave others behind.
+
+    """
+
+    def __init__(self, known: Mapping[str, KnownSubsystem]) -> None:
         self._superseded: dict[str, set[PathId]] = {}
         self._disconnected: set[str] = set()
+        for nqn, subsystem in known.items():
+            retiring = {p for p, e in subsystem.paths.items() if e.retiring_since is not None}
+            if retiring and len(retiring) == len(subsystem.paths):
+                self._disconnected.add(nqn)
+            elif retiring:
+                self._superseded[nqn] = retiring
 
     def observe(
         self,
@@ -75,21 +87,25 @@ class Retirement:
         a *younger* path carries on: a gateway was replaced, not lost. It stays
         superseded until it is live again.
         """
+        down = [path for path in known.paths if not _is_live(look.controllers.get(path))]
+        if not down:
+            return set()
         already = self._superseded.get(look.nqn, set())
         usable = {p.controller.path for n in look.namespaces.values() for p in n.paths if p.usable}
         youngest = max(
             (known.paths[path].first_seen for path in usable if path in known.paths), default=None
         )
         superseded = set()
-        for path, entry in known.paths.items():
-            controller = look.controllers.get(path)
-            if controller is not None and controller.state == "live":
-                continue
+        for path in down:
             history = histories.get((look.nqn, str(path)))
-            replaced = youngest is not None and youngest > entry.first_seen
+            replaced = youngest is not None and youngest > known.paths[path].first_seen
             if path in already or (replaced and _inaccessible(history)):
                 superseded.add(path)
         return superseded
+
+
+def _is_live(controller: Controller | None) -> bool:
+    return controller is not None and controller.state == "live"
 
 
 def _inaccessible(history: PathHistory | None) -> bool:

@@ -140,7 +140,9 @@ class NamespaceProgress:
         step = NamespaceStep(pace=self._pace.per_second)
         for path in namespace.paths:
             key = path.controller.path
-            progress = self.paths.setdefault(key, PathProgress())
+            progress = self.paths.get(key)
+            if progress is None:
+                progress = self.paths[key] = PathProgress()
             name = path.controller.name
             step.paths[key] = progress.observe(
                 path,
@@ -149,7 +151,7 @@ class NamespaceProgress:
                 renewed=name in announced.renewed,
                 given_up_at=announced.given_up_at.get(name),
             )
-        for key in [key for key in self.paths if key not in step.paths]:
+        for key in self._gone(step):
             step.paths[key] = self.paths.pop(key).vanish(before, now)
             if step.paths[key].cancelled:
                 self._orphaned_until = now + _ORPHANED_SECONDS
@@ -171,8 +173,9 @@ class NamespaceProgress:
         requeued = requeued_at is not None or grown > 0
         grown, self._failed = _growth(self._failed, namespace.failed)
         failed = announced.failed or grown > 0
-        if step.true:
-            self._pace.follow(step.true, before, now)
+        true = step.true
+        if true:
+            self._pace.follow(true, before, now)
             step.pause = self._resume(step, before, now, requeued=requeued)
             self._start_no_sooner_than(requeued_at)
         elif failed:
@@ -183,6 +186,12 @@ class NamespaceProgress:
             cancelled = any(s.cancelled for s in step.paths.values())
             self._start_no_sooner_than(requeued_at, dates=not cancelled)
         return step
+
+    def _gone(self, step: NamespaceStep) -> list[PathId]:
+        """List the paths that have no step, as they are not there any more."""
+        if len(self.paths) == len(step.paths):
+            return []
+        return [key for key in self.paths if key not in step.paths]
 
     def vanish(self, now: float) -> Pause | None:
         """Take it that the namespace is gone; returns the pause that this ended."""
@@ -370,7 +379,7 @@ def _on_head_only(namespace: Namespace) -> bool:
     """Whether the head has requests in flight that are on none of its paths."""
     if namespace.io is None:
         return False
-    on_paths = sum(path.io.in_flight for path in namespace.paths if path.io is not None)
+    on_paths = sum([path.io.in_flight for path in namespace.paths if path.io is not None])
     return namespace.io.in_flight > on_paths
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
 from nvmeof_exporter.model import EventKind
@@ -24,6 +25,10 @@ _ONCE_PER_OUTAGE = frozenset({"keep_alive", "removed"})
 #: belongs to that change: identities are read again every few seconds only.
 _SETTLED_SECONDS = 6.0
 
+
+#: So far back (seconds) the states of a path are kept, and at most so many of them.
+_TIMELINE_SECONDS = 3600.0
+_MOST_STATES = 360
 
 #: What the kernel says of a path that it may give up, and of one that is well again.
 _TROUBLE = frozenset(
@@ -53,7 +58,9 @@ class PathHistory:
     """Counts what happened to one path since the exporter knows it.
 
     ``state`` is one of PATH_STATES, ``since`` (monotonic seconds) when it was
-    entered or first seen, ``last_transition`` a wall-clock time. ``renewed``
+    entered or first seen, ``last_transition`` a wall-clock time. ``timeline`` holds when
+    each state of the last hour was entered and which it was, ``watched`` is since when the
+    path is followed (monotonic seconds). ``renewed``
     says that the newest look found a reconnect that no look had seen happen,
     ``left_on_purpose`` that the path is gone because it was disconnected while live.
     All totals only grow, whatever instance of controller the path has and
@@ -67,6 +74,7 @@ class PathHistory:
         "_in_trouble",
         "_left_live",
         "_name",
+        "_newest",
         "_reconnect_count",
         "_reconnects",
         "_reset_count",
@@ -83,20 +91,24 @@ class PathHistory:
         "seconds",
         "since",
         "state",
+        "timeline",
         "transitions",
+        "watched",
     )
 
     def __init__(self, controller: Controller | None, now: float) -> None:
         self.state = MISSING if controller is None else controller.state or "unknown"
-        self.since = now
+        self.since = self.watched = now
         self.transitions: dict[str, int] = {}
         self.seconds: dict[str, float] = {self.state: 0.0}
         self.last_transition: float | None = None
+        self.timeline = deque([(now, self.state)], maxlen=_MOST_STATES)
         self.errors: dict[str, int] = {}
         self.ana: dict[str, str] = {}
         self.ana_transitions: dict[str, int] = {}
         self.renewed = False
         self.left_on_purpose = False
+        self._newest = controller
         self._in_trouble = self.state != "live"
         self._told_to_go = False
         self._told_once: set[str] = set()
@@ -136,6 +148,9 @@ class PathHistory:
 
         """
         self.renewed = False
+        if controller is not None and controller is self._newest:
+            return None, None
+        self._newest = controller
         state = MISSING if controller is None else controller.state
         transition = None
         outage = None
@@ -184,6 +199,7 @@ class PathHistory:
         old, self.state = self.state, state
         self._note_departure(old, state)
         self.since, self.last_transition = now, wall
+        self._remember(state, now)
         self._count_transition(state, 1)
         if state == "resetting":
             self._resets_seen += 1
@@ -195,6 +211,12 @@ class PathHistory:
             self._reconnects += 1
         left, self._left_live = self._left_live, None
         return now - left if left is not None else None
+
+    def _remember(self, state: str, now: float) -> None:
+        """Go on with the time line, and let go of what ended more than an hour ago."""
+        self.timeline.append((now, state))
+        while len(self.timeline) > 1 and self.timeline[1][0] <= now - _TIMELINE_SECONDS:
+            self.timeline.popleft()
 
     def _note_departure(self, old: str, state: str) -> None:
         """Find out whether the path goes because somebody wants it to.

@@ -49,7 +49,8 @@ class TestForgetting:
         assert run(config, OLD, None) == 0
         assert remembered(config) == {NEW: RememberedSubsystem(2, (path(1), path(2)))}
         assert capsys.readouterr().out.splitlines() == [
-            f"forgot tcp:10.0.0.{number}:4420 of {OLD}" for number in (1, 2, 3)
+            *(f"forgot tcp:10.0.0.{number}:4420 of {OLD}" for number in (1, 2, 3)),
+            "a running exporter follows within a few seconds",
         ]
 
     def test_a_path_drops_that_one(
@@ -57,7 +58,9 @@ class TestForgetting:
     ) -> None:
         assert run(config, NEW, "tcp:10.0.0.2:4420") == 0
         assert remembered(config)[NEW] == RememberedSubsystem(1, (path(1),))
-        assert capsys.readouterr().out == f"forgot tcp:10.0.0.2:4420 of {NEW}\n"
+        assert capsys.readouterr().out == (
+            f"forgot tcp:10.0.0.2:4420 of {NEW}\na running exporter follows within a few seconds\n"
+        )
 
     def test_one_of_more_paths_than_were_ever_held_at_once_keeps_their_number(
         self, config: Config

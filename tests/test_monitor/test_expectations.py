@@ -10,6 +10,7 @@ from nvmeof_exporter.monitor.expectations import (
     KnownSubsystem,
 )
 from nvmeof_exporter.monitor.redundancy import worst_level
+from nvmeof_exporter.remembering import recalled, remembered
 from tests.test_monitor.drawing import NQN, History, label, path_id
 
 A, B, C = (path_id(number) for number in range(3))
@@ -286,6 +287,47 @@ class TestASubsystemDisconnectedOnPurpose:
         history.wait(2000)
         assert history.monitor.expectations.expected(NQN) == 2
         assert history.monitor.missing[NQN] == [label(0)]
+
+
+class TestARestart:
+    """The memory knows what was retiring."""
+
+    def test_expects_no_subsystem_that_was_disconnected_before_it(self) -> None:
+        history = watched()
+        disconnect(history, 0, 1)
+        later = History(paths=0, expectations=Expectations(known=known_after(history)))
+        assert later.monitor.expectations.expected(NQN) == 0
+        assert later.monitor.missing[NQN] == [label(0), label(1)]
+
+    def test_forgets_it_when_its_time_is_over(self) -> None:
+        history = watched()
+        disconnect(history, 0, 1)
+        later = History(paths=0, expectations=Expectations(known=known_after(history)))
+        later.wait(QUARTER - 10)
+        assert NQN in later.monitor.expectations.nqns()
+        later.wait(30)
+        assert NQN not in later.monitor.expectations.nqns()
+
+    def test_expects_all_of_it_when_a_path_of_it_is_back(self) -> None:
+        history = watched()
+        disconnect(history, 0, 1)
+        later = History(paths=1, expectations=Expectations(known=known_after(history)))
+        assert later.monitor.expectations.expected(NQN) == 2
+        assert later.monitor.missing[NQN] == [label(1)]
+
+    def test_expects_what_was_lost_before_it(self) -> None:
+        history = watched()
+        history.leave(0)
+        history.wait(10)
+        later = History(paths=0, expectations=Expectations(known=known_after(history)))
+        assert later.monitor.expectations.expected(NQN) == 2
+
+
+def known_after(history: History) -> dict[str, KnownSubsystem]:
+    """What is remembered by the file."""
+    expectations = history.monitor.expectations
+    assert expectations.changed
+    return recalled(remembered(expectations), -history.wall_offset)
 
 
 class TestNotOnPurpose:

@@ -347,7 +347,12 @@ class TestAFailback:
         assert history.told("failback") == []
         history.drain()
         history.flow(1, 0)
-        assert history.told("failback") == [{"path": label(0)}]
+        (told,) = history.told("failback")
+        assert told == {
+            "path": label(0),
+            "reconnect_seconds": pytest.approx(4, abs=NEAR),
+            "failback_seconds": pytest.approx(3, abs=NEAR),
+        }
         assert history.record.failbacks == {label(0): 1}
 
     def test_has_its_phases_timed_from_the_end_of_the_failover(self) -> None:

@@ -227,7 +227,8 @@ class TestALossThatTheKernelAnnounces:
     ) -> None:
         mixed.given_up_at = mixed.now + 0.09
         step = mixed.look(counters(139, sectors=1200, read_ms=18), state="resetting")
-        assert (step.cancelled, step.wait) == (9, pytest.approx(0.002))
+        assert step.cancelled == 9
+        assert step.wait == pytest.approx(0.002)
 
     def test_comes_when_the_pace_says_that_requests_had_flowed_until_then(
         self, mixed: Watched
@@ -236,6 +237,31 @@ class TestALossThatTheKernelAnnounces:
         step = mixed.look(counters(139, sectors=1200), state="resetting")
         # Nine at a hundred a second: one was caught, the ninth was due when it was.
         assert mixed.progress.next_due(step) == pytest.approx(at)
+
+
+class TestALossThatNobodyAnnounces:
+    """As of ANA states. What ended in its interval tells how long the path was well."""
+
+    def test_is_dated_by_the_pace_at_which_requests_had_ended(self, watched: Watched) -> None:
+        for reads in (110, 120, 130):
+            watched.look(counters(reads, sectors=8 * reads + reads % 7), ana="optimized")
+        began = watched.now
+        step = watched.look(counters(138, sectors=1200), ana="inaccessible")
+        # Eight at a hundred a second: seven were done, one was caught.
+        assert step.ended == pytest.approx(began + 0.07)
+
+    def test_lies_at_the_end_where_more_came_than_usual(self, watched: Watched) -> None:
+        for reads in (110, 120, 130):
+            watched.look(counters(reads, sectors=8 * reads + reads % 7), ana="optimized")
+        step = watched.look(counters(160, sectors=1400), ana="inaccessible")
+        assert step.ended == pytest.approx(watched.now)
+
+    def test_lies_in_the_middle_where_only_what_was_out_before_ended(
+        self, watched: Watched
+    ) -> None:
+        watched.look(counters(110, in_flight=3), ana="optimized")
+        step = watched.look(counters(113, sectors=1200), ana="inaccessible")
+        assert step.ended == pytest.approx(watched.now - POLL / 2)
 
 
 class TestRequestsInFlight:
