@@ -14,6 +14,7 @@ from typing import NamedTuple
 __all__ = [
     "ANA_STATES",
     "PATH_STATES",
+    "SECTOR_BYTES",
     "USABLE_ANA_STATES",
     "USABLE_CONTROLLER_STATES",
     "Controller",
@@ -61,10 +62,11 @@ USABLE_ANA_STATES = frozenset({"optimized", "non-optimized"})
 
 
 class _Labelled:
-    """A slot for a text that is made once and is no field of its value object."""
+    """Slots for a text and its hash, made once, that are no fields of their value object."""
 
-    __slots__ = ("_label",)
+    __slots__ = ("_hash", "_label")
 
+    _hash: int
     _label: str
 
 
@@ -98,7 +100,12 @@ class PathId(_Labelled):
 
     def __hash__(self) -> int:
         """Hash the label: equal identities have equal labels, and its hash is kept with it."""
-        return hash(str(self))
+        try:
+            return self._hash
+        except AttributeError:
+            number = hash(str(self))
+            object.__setattr__(self, "_hash", number)
+            return number
 
     def _make_label(self) -> str:
         text = f"{self.transport}:{_bracketed(self.transport, self.traddr)}"
@@ -120,10 +127,14 @@ def _bracketed(transport: str, address: str) -> str:
     return address
 
 
+#: What the kernel calls a sector, whatever the device's block size.
+SECTOR_BYTES = 512
+
+
 class IoCounters(NamedTuple):
     """The ``stat`` file of a block device, in the kernel's order and units.
 
-    Sectors are of 512 bytes whatever the device's block size; times are in
+    Sectors are of SECTOR_BYTES whatever the device's block size; times are in
     milliseconds. Source: Documentation/block/stat.rst. Kernels before 4.18
     have no discard fields, before 5.5 no flush fields: those are 0 there.
     """
@@ -235,16 +246,17 @@ class NamespacePath:
     @property
     def usable(self) -> bool:
         """Whether I/O can go this way now (controller state and ANA together)."""
-        ana = self._ana
+        ana = self.ana
         return self.controller.usable and (ana == "" or ana in USABLE_ANA_STATES)
 
     @property
     def optimized(self) -> bool:
         """Usable and preferred: ANA optimized, or no ANA at all."""
-        return self.controller.usable and self._ana in {"", "optimized"}
+        return self.controller.usable and self.ana in {"", "optimized"}
 
     @property
-    def _ana(self) -> str:
+    def ana(self) -> str:
+        """The ANA state, or the last one known where it cannot be read."""
         if self.ana_state is not None:
             return self.ana_state
         return self.last_ana_state or "unknown"

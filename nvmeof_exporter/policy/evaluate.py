@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nvmeof_exporter.model import Controller, Snapshot
     from nvmeof_exporter.policy.model import Limits, Policy
 
-__all__ = ["Facts", "evaluate", "lasting_verdicts"]
+__all__ = ["Facts", "evaluate", "lasting_facts", "lasting_verdicts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,26 @@ def evaluate(facts: Facts, policy: Policy) -> list[Finding]:
         for controller, wanted in _paths(subsystems, policy):
             findings.extend(path_findings(controller, wanted))
     return findings
+
+
+def lasting_facts(facts: Facts) -> tuple[object, ...]:
+    """All that ``lasting_verdicts`` looks at: while it stays equal, so do the verdicts."""
+    snapshot = facts.snapshot
+    return (
+        snapshot.hosts,
+        snapshot.multipath_enabled,
+        facts.expected,
+        [
+            (
+                (s.nqn, s.name, s.model, s.iopolicy, s.multipath, s.controllers),
+                [
+                    [p.ana_state if p.ana_state is not None else p.last_ana_state for p in n.paths]
+                    for n in s.namespaces
+                ],
+            )
+            for s in snapshot.subsystems
+        ],
+    )
 
 
 def lasting_verdicts(facts: Facts, policy: Policy) -> list[tuple[str, str, str, bool]]:

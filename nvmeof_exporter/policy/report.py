@@ -10,11 +10,12 @@ import msgspec
 
 from nvmeof_exporter.policy.findings import Finding, Verdict
 from nvmeof_exporter.policy.rules import RULES
+from nvmeof_exporter.terminal import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["STATUSES", "Report", "plugin_line"]
+__all__ = ["STATUSES", "Report", "Told", "plugin_line", "told"]
 
 #: Words by exit status, as monitoring plugins use both.
 STATUSES = ("ok", "warning", "critical", "unknown")
@@ -31,7 +32,7 @@ _RULE_WIDTH = max(map(len, RULES))
 _INDENT = " " * (2 + _WORD_WIDTH + 2)
 
 
-class _Told(msgspec.Struct, frozen=True):
+class Told(msgspec.Struct, frozen=True):
     """A finding as JSON."""
 
     rule: str
@@ -91,13 +92,13 @@ class Report(NamedTuple):
 
     def json(self) -> str:
         """Everything, for machines."""
-        told = {
+        whole = {
             "policy": self.policy,
             "status": STATUSES[self.status],
             "counts": self.counts(),
-            "findings": [_told(finding) for finding in self.findings],
+            "findings": [told(finding) for finding in self.findings],
         }
-        return msgspec.json.format(msgspec.json.encode(told), indent=2).decode() + "\n"
+        return msgspec.json.format(msgspec.json.encode(whole), indent=2).decode() + "\n"
 
     def plugin(self) -> str:
         """One line with the verdict and counts, then one line for each violation."""
@@ -119,15 +120,15 @@ class Report(NamedTuple):
         Paths of which the same is said share a line, and lines are counted.
         """
         parts = []
-        told: list[Finding] = []
+        counted: list[Finding] = []
         for nqn in dict.fromkeys(finding.nqn for finding in self.findings):
             own = [finding for finding in self.findings if finding.nqn == nqn]
-            lines = [_printable(nqn) or "host"]
+            lines = [printable(nqn) or "host"]
             for group in _grouped(own):
-                told.append(group.first)
+                counted.append(group.first)
                 lines += _lines(group, colour=colour, width=width)
             parts.append("\n".join(lines) + "\n")
-        parts.append(f"policy {self.policy}: {self._summary(_counts(told))}\n")
+        parts.append(f"policy {self.policy}: {self._summary(_counts(counted))}\n")
         return "\n".join(parts)
 
     def _summary(self, counts: Mapping[str, int]) -> str:
@@ -144,9 +145,10 @@ def plugin_line(status: int, text: str) -> str:
     return f"NVMEOF {STATUSES[status].upper()} - {_plain(text)}\n"
 
 
-def _told(finding: Finding) -> _Told:
+def told(finding: Finding) -> Told:
+    """A finding with its severity, and what is known of its rule."""
     rule = RULES[finding.rule]
-    return _Told(
+    return Told(
         finding.rule,
         finding.nqn,
         finding.path,
@@ -192,7 +194,7 @@ def _lines(group: _Group, *, colour: bool, width: int) -> list[str]:
         head = f"\033[{_COLOURS[word]}m{head}\033[0m"
     start = f"  {head}  {finding.rule:<{_RULE_WIDTH}}  "
     under = " " * (2 + _WORD_WIDTH + 2 + _RULE_WIDTH + 2)
-    body = _wrapped(_printable(_said(group)), width, len(under))
+    body = _wrapped(printable(_said(group)), width, len(under))
     lines = [start + body[0], *(under + line for line in body[1:])]
     if finding.verdict is Verdict.VIOLATED:
         rule = RULES[finding.rule]
@@ -214,7 +216,7 @@ def _said(group: _Group) -> str:
 
 def _remark(name: str, text: str, width: int) -> list[str]:
     start = f"{_INDENT}{name}  "
-    body = _wrapped(_printable(text), width, len(start))
+    body = _wrapped(printable(text), width, len(start))
     return [start + body[0], *(" " * len(start) + line for line in body[1:])]
 
 
@@ -223,11 +225,6 @@ def _wrapped(text: str, width: int, indent: int) -> list[str]:
     return textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False) or [""]
 
 
-def _printable(text: str) -> str:
-    """Text that may stand in a line: names come from the other end of a cable."""
-    return text if text.isprintable() else ascii(text)[1:-1]
-
-
 def _plain(text: str) -> str:
     """The same, where ``|`` begins a plugin's figures."""
-    return _printable(text).replace("|", "/")
+    return printable(text).replace("|", "/")

@@ -188,16 +188,16 @@ class TestSwitches:
     def test_lldpd_is_asked_where_a_rule_wants_to_know(
         self, sysfs: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        monkeypatch.setattr("nvmeof_exporter.check._interfaces", lambda config: None)
+        monkeypatch.setattr("nvmeof_exporter.survey._interfaces", lambda *_: None)
         monkeypatch.setattr(
-            "nvmeof_exporter.check.switches", lambda: dict.fromkeys(("h0", "h1"), "one")
+            "nvmeof_exporter.survey.switches", lambda: dict.fromkeys(("h0", "h1"), "one")
         )
         assert check(ThisMachine(sysfs, policy=policy(self.ASKED)), "-ojson") == 1
         assert violated(capsys)["shared_fate"] == "1 switch"
 
     def test_it_is_left_alone_otherwise(self, sysfs: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("nvmeof_exporter.check._interfaces", lambda config: None)
-        monkeypatch.setattr("nvmeof_exporter.check.switches", None)
+        monkeypatch.setattr("nvmeof_exporter.survey._interfaces", lambda *_: None)
+        monkeypatch.setattr("nvmeof_exporter.survey.switches", None)
         assert check(ThisMachine(sysfs)) == 0
 
     def test_without_one_switches_are_not_judged(
@@ -206,8 +206,8 @@ class TestSwitches:
         def unavailable() -> dict[str, str]:
             raise LldpUnavailable("not installed")
 
-        monkeypatch.setattr("nvmeof_exporter.check._interfaces", lambda config: None)
-        monkeypatch.setattr("nvmeof_exporter.check.switches", unavailable)
+        monkeypatch.setattr("nvmeof_exporter.survey._interfaces", lambda *_: None)
+        monkeypatch.setattr("nvmeof_exporter.survey.switches", unavailable)
         assert check(ThisMachine(sysfs, policy=policy(self.ASKED))) == 0
         assert "  unknown   shared_fate       not known\n" in capsys.readouterr().out
 

@@ -1,0 +1,1 @@
+"""The ``show`` command: the node at a glance, for the person at the terminal."""
