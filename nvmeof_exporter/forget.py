@@ -65,6 +65,7 @@ def run(config: StateConfig, nqn: str, path: str | None) -> int:
         return _fail(str(error), _EXIT_FAILED)
     for one in dropped:
         sys.stdout.write(f"forgot {_printable(f'{one.id}')} of {_printable(nqn)}\n")
+    sys.stdout.write("a running exporter follows within a few seconds\n")
     return _EXIT_OK
 
 

@@ -17,12 +17,19 @@ from nvmeof_exporter.config.found import Found
 from nvmeof_exporter.config.options import OPTIONS, OPTIONS_BY_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from nvmeof_exporter.config.model import ExpectedSubsystem
     from nvmeof_exporter.policy import Policy
 
-__all__ = ["FileContents", "FileNode", "parse_file", "read_file"]
+__all__ = [
+    "FileContents",
+    "FileNode",
+    "compose",
+    "parse_file",
+    "read_file",
+    "read_regular_file",
+]
 
 _LARGEST_FILE = 1 << 20
 
@@ -111,6 +118,18 @@ class FileNode(NamedTuple):
             seen[text] = line
             yield FileNode(key_node, self.file, name), FileNode(value_node, self.file, name)
 
+    def fields(self, known: Sequence[str], expected: str) -> dict[str, FileNode]:
+        """The values of a mapping by key, which has to be one of ``known``."""
+        found: dict[str, FileNode] = {}
+        for key, value in self.entries(expected):
+            name = key.name.removeprefix(f"{self.name}.")
+            if name not in known:
+                raise ConfigError(
+                    f"{key.place}: unknown key {quoted(key.name)}{suggestion(name, known)}"
+                )
+            found[name] = value
+        return found
+
     def _describe(self) -> str:
         if self.is_null:
             return "nothing"
@@ -127,29 +146,39 @@ def _open_without_waiting(path: str, flags: int) -> int:
 
 def read_file(path: str) -> FileContents:
     """Read and decode a configuration file. Raises ConfigError with file, line and reason."""
+    return parse_file(read_regular_file(path)[0], path)
+
+
+def read_regular_file(path: str) -> tuple[bytes, os.stat_result]:
+    """The contents of a file of reasonable size, and its state when they were read.
+
+    Raises ConfigError with the file and the reason.
+    """
     try:
         # Not blocking: what is opened may be a pipe that nobody writes to.
         with open(path, "rb", opener=_open_without_waiting) as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            state = os.fstat(file.fileno())
+            if not stat.S_ISREG(state.st_mode):
                 raise ConfigError(f"{path}: is no regular file")
             data = file.read(_LARGEST_FILE + 1)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
     if len(data) > _LARGEST_FILE:
         raise ConfigError(f"{path}: is larger than {_LARGEST_FILE >> 20} MiB")
-    return parse_file(data, path)
+    return data, state
 
 
 def parse_file(data: bytes, path: str) -> FileContents:
     """Decode the contents of a configuration file; ``path`` is its name in messages."""
     contents = FileContents({}, ())
-    root = _compose(data, path)
+    root = compose(data, path)
     if root is None:
         return contents
     return _decode_section(FileNode(root, path, ""), contents)
 
 
-def _compose(data: bytes, path: str) -> yaml.Node | None:
+def compose(data: bytes, path: str) -> yaml.Node | None:
+    """The tree of a YAML file, None for an empty one. Raises ConfigError with line and reason."""
     try:
         return yaml.compose(data, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from nvmeof_exporter.config.options import Option
 
-__all__ = ["FlagParser", "given_flags"]
+__all__ = ["FlagParser", "StrictParser", "given_flags"]
 
 _SECTIONS = {
     "web": "HTTP",
@@ -28,8 +28,28 @@ _SECTIONS = {
 }
 
 
-class FlagParser(argparse.ArgumentParser):
-    """A parser that knows every option of the table; bad input raises ConfigError.
+class StrictParser(argparse.ArgumentParser):
+    """A parser whose bad input raises ConfigError, and that guesses nothing."""
+
+    def parse(self, argv: Sequence[str]) -> argparse.Namespace:
+        """Parse all of ``argv``. Raises ConfigError; exits for ``--help``."""
+        namespace, unknown = self.parse_known_args(argv)
+        if not unknown:
+            return namespace
+        flag = next((word for word in unknown if word.startswith("-")), None)
+        if flag is None:
+            raise ConfigError(f"unexpected argument {quoted(unknown[0])}")
+        flag = flag.partition("=")[0]
+        near = suggestion(flag, self._option_string_actions)
+        raise ConfigError(f"unknown flag {quoted(flag)}{near}")
+
+    def error(self, message: str) -> NoReturn:
+        """Raise what argparse found wrong as ConfigError instead of ending the process."""
+        raise ConfigError(message.removeprefix("argument "))
+
+
+class FlagParser(StrictParser):
+    """A parser that knows every option of the table.
 
     Values stay texts: the same parsers serve every origin. A flag that is not
     given leaves no attribute behind.
@@ -57,22 +77,6 @@ class FlagParser(argparse.ArgumentParser):
             if section not in groups:
                 groups[section] = self.add_argument_group(_SECTIONS[section])
             _add_flag(groups[section], option, (defaults or {}).get(option.name, option.default))
-
-    def parse(self, argv: Sequence[str]) -> argparse.Namespace:
-        """Parse all of ``argv``. Raises ConfigError; exits for ``--help``."""
-        namespace, unknown = self.parse_known_args(argv)
-        if not unknown:
-            return namespace
-        flag = next((word for word in unknown if word.startswith("-")), None)
-        if flag is None:
-            raise ConfigError(f"unexpected argument {quoted(unknown[0])}")
-        flag = flag.partition("=")[0]
-        near = suggestion(flag, self._option_string_actions)
-        raise ConfigError(f"unknown flag {quoted(flag)}{near}")
-
-    def error(self, message: str) -> NoReturn:
-        """Raise what argparse found wrong as ConfigError instead of ending the process."""
-        raise ConfigError(message.removeprefix("argument "))
 
 
 def _add_flag(group: argparse._ArgumentGroup, option: Option, default: str | None) -> None:

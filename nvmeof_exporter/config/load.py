@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from nvmeof_exporter.config.options import Option
     from nvmeof_exporter.policy import Policy
 
-__all__ = ["load", "origin_of", "reload", "resolve"]
+__all__ = ["found_outside_file", "load", "origin_of", "reload", "resolve"]
 
 
 def load(
@@ -63,7 +63,7 @@ def origin_of(
 
 def resolve(origin: Origin) -> Config:
     """Find, decode and check every option. Raises ConfigError."""
-    given = _given_outside_file(origin)
+    given = found_outside_file(origin)
     expected: tuple[ExpectedSubsystem, ...] = ()
     policy: Policy | None = None
     file_name = _value(OPTIONS_BY_NAME["config.file"], given, origin)
@@ -80,7 +80,8 @@ def resolve(origin: Origin) -> Config:
     return Config(**values, expected=expected, policy=policy, origin=origin)
 
 
-def _given_outside_file(origin: Origin) -> dict[str, Found]:
+def found_outside_file(origin: Origin) -> dict[str, Found]:
+    """What flags and environment say, by option name."""
     given: dict[str, Found] = {}
     for option in OPTIONS:
         if option.name in origin.flags:

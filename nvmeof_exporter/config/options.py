@@ -12,7 +12,6 @@ from nvmeof_exporter.config.values import (
     REGEX,
     SCOPE,
     URL_PATH,
-    WEB_CONFIG,
     Kind,
     choice,
     duration,
@@ -69,9 +68,10 @@ OPTIONS = (
     Option("web.telemetry-path", URL_PATH, "/metrics", "Where the metrics are served."),
     Option(
         "web.config.file",
-        WEB_CONFIG,
+        OPTIONAL_PATH,
         "",
-        "File for TLS and authentication; refused, as this version offers neither.",
+        "File for TLS, authentication, headers and a rate limit, as Prometheus' own exporters "
+        "have it; read again when it changes.",
     ),
     Option(
         "web.systemd-socket",

@@ -24,7 +24,6 @@ __all__ = [
     "REGEX",
     "SCOPE",
     "URL_PATH",
-    "WEB_CONFIG",
     "Kind",
     "ListenAddress",
     "choice",
@@ -211,13 +210,6 @@ def _parse_url_path(text: str) -> str:
     return text
 
 
-def _parse_web_config(text: str) -> str:
-    """Refuse a file whose protection would silently not be there."""
-    if text:
-        raise ValueError("nothing: this version has neither TLS nor authentication to offer")
-    return text
-
-
 FLAG = Kind("", _parse_flag)
 LISTEN_ADDRESS = Kind("ADDRESS", parse_listen_address)
 OPTIONAL_PATH = Kind("PATH", _parse_optional_path)
@@ -225,4 +217,3 @@ PATH = Kind("PATH", _parse_path)
 REGEX = Kind("REGEX", _parse_regex)
 SCOPE = Kind("{paths,all}", _parse_scope, bare="paths")
 URL_PATH = Kind("URLPATH", _parse_url_path)
-WEB_CONFIG = Kind("PATH", _parse_web_config)

@@ -48,8 +48,9 @@ A make-believe node: kernel {kernel}, two cards of two ports each, one array ove
 paths, a scratch subsystem over two RDMA paths, and applications that keep reading and
 writing. Nothing of this machine is touched; the tree is {tree}.
 
-  metrics    {url}/metrics
-  start page {url}/
+  metrics     {url}/metrics
+  start page  {url}/
+  at a glance nvmeof-exporter show --watch --url={url}
 
 Stop with Ctrl-C. What happens (the script takes {length:g} s and begins anew):"""
 

@@ -10,6 +10,7 @@ from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from nvmeof_exporter.sources.events import SourceUnavailable
 from nvmeof_exporter.sources.interface_table import InterfaceTable
 from nvmeof_exporter.sources.rtnetlink import AddressMessage, LinkMessage
 
@@ -85,6 +86,10 @@ class LinkPipe:
         with self._lock:
             self._reading.close()
             self._writing.close()
+
+    def reopen(self) -> None:
+        """Never needed: it cannot fail."""
+        raise SourceUnavailable("the node is no more")
 
 
 def _table(node: Node) -> InterfaceTable:

@@ -80,7 +80,10 @@ def subsystem_nqn(raw: bytes) -> str:
 
     It has no subsystem then, and the kernel prints a null pointer.
     """
-    own = required_text(raw)
+    # Not a text like others: blanks at its end tell it from another NQN.
+    own = raw.rstrip(b"\0").removesuffix(b"\n").decode("utf-8", "replace").replace("\0", "\ufffd")
+    if not own.strip():
+        raise ValueError("the file is empty")
     return "" if own in {"(efault)", "(null)"} else own
 
 

@@ -7,15 +7,16 @@ that make labels unique; all of it must outlive changes among its neighbours.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from nvmeof_exporter.sources.nodes import ControllerNode, DiskNode, SubsystemNode
+from nvmeof_exporter.sources.disks import DiskNode
+from nvmeof_exporter.sources.nodes import ControllerNode, SubsystemNode
 from nvmeof_exporter.sources.topology import Layout
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nvmeof_exporter.sources.reader import Reader
+    from nvmeof_exporter.sources.reader import Attribute, Reader
     from nvmeof_exporter.sources.topology import (
         ControllerDirectory,
         DiskDirectory,
@@ -34,8 +35,9 @@ _Key: TypeAlias = "tuple[str, int]"
 class Devices:
     """The nodes of all devices of the newest layout.
 
-    ``controllers``, ``paths`` (their disks) and ``heads`` are the same nodes
-    as those in ``subsystems``, in one list each.
+    ``controllers`` and ``heads`` are the same nodes as those in ``subsystems``, in one
+    list each. What is read at every poll is paired with its node: ``path_counters``,
+    ``head_counters``, ``states`` and ``ana_states``.
     """
 
     def __init__(self, reader: Reader) -> None:
@@ -44,8 +46,11 @@ class Devices:
         self._nodes: dict[_Key, _Node] = {}
         self.subsystems: list[SubsystemNode] = []
         self.controllers: list[ControllerNode] = []
-        self.paths: list[DiskNode] = []
         self.heads: list[DiskNode] = []
+        self.path_counters: list[tuple[Attribute[Any], DiskNode]] = []
+        self.head_counters: list[tuple[Attribute[Any], DiskNode]] = []
+        self.states: list[tuple[Attribute[Any], ControllerNode]] = []
+        self.ana_states: list[tuple[Attribute[Any], DiskNode]] = []
 
     @property
     def stale(self) -> bool:
@@ -68,8 +73,12 @@ class Devices:
         self._reader.forget(self._layout.directories() - layout.directories())
         self._layout = layout
         self.controllers = [c for s in self.subsystems for c in s.controllers]
-        self.paths = [disk for c in self.controllers for disk in c.disks]
         self.heads = [head for s in self.subsystems for head in s.heads]
+        paths = [disk for c in self.controllers for disk in c.disks]
+        self.path_counters = [(counter, disk) for disk in paths for counter in disk.counters]
+        self.head_counters = [(counter, head) for head in self.heads for counter in head.counters]
+        self.states = [(controller.state, controller) for controller in self.controllers]
+        self.ana_states = [(d.ana_state, d) for d in paths if d.ana_state is not None]
         return changed
 
     def close(self) -> None:
@@ -98,10 +107,14 @@ class Devices:
         node = self._node(
             SubsystemNode, before, directory, lambda: SubsystemNode(self._reader, directory)
         )
-        node.dirty = True
+        node.changes.dirty = True
         node.directory = directory
         node.controllers = [self._controller(before, c) for c in directory.controllers]
         node.heads = [self._disk(before, head, head=True) for head in directory.heads]
+        for controller in node.controllers:
+            controller.changes = node.changes
+        for disk in (*node.heads, *(d for c in node.controllers for d in c.disks)):
+            disk.changes = node.changes
         return node
 
     def _controller(
@@ -158,7 +171,7 @@ def _give_ordinals(controllers: list[ControllerNode]) -> None:
         while (label := _label(controller, ordinal)) in labels:
             ordinal += 1
         controller.ordinal = ordinal
-        controller.dirty = True
+        controller.change()
         labels.add(label)
 
 

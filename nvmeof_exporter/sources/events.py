@@ -63,6 +63,9 @@ class EventSource(Protocol):
     def close(self) -> None:
         """Release the descriptor; harmless when done twice."""
 
+    def reopen(self) -> None:
+        """Begin anew after ``close``, with another descriptor. Raises SourceUnavailable."""
+
 
 def enlarge_receive_buffer(receiver: socket.socket) -> None:
     """Ask for RECEIVE_BUFFER_BYTES, beyond net.core.rmem_max where CAP_NET_ADMIN allows it."""

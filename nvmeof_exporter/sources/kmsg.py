@@ -212,6 +212,11 @@ class KernelLog:
             os.close(self._descriptor)
             self._descriptor = -1
 
+    def reopen(self) -> None:
+        """Open the log again, behind its last record."""
+        self.close()
+        self._descriptor = _open(self._path)
+
     def _collect(self) -> tuple[list[tuple[float, EventKind, str, str]], int | None, float | None]:
         """Read a bounded number of records.
 

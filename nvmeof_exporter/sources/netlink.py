@@ -63,6 +63,9 @@ class Links:
         self._behind = False
         self._next_try = -math.inf
         self.changes = 0
+        self._open()
+
+    def _open(self) -> None:
         try:
             self._socket = rtnetlink.open_socket(socket.SOCK_NONBLOCK, _GROUPS)
         except OSError as error:
@@ -110,6 +113,14 @@ class Links:
         """Close the socket. What was told holds no longer: nothing would correct it."""
         self._socket.close()
         self._table = InterfaceTable()
+
+    def reopen(self) -> None:
+        """Listen again; what is different by now is told as after an overrun."""
+        self.close()
+        self._behind = False
+        self._next_try = -math.inf
+        self._told += 1  # the table was emptied
+        self._open()
 
     def _read_datagrams(self) -> None:
         for _ in range(_DATAGRAMS_PER_READ):

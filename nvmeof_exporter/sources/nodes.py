@@ -10,24 +10,23 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from nvmeof_exporter.model import Controller, NamespacePath, PathId, PathSettings
+from nvmeof_exporter.model import Controller, PathId, PathSettings
 from nvmeof_exporter.sources import decode
+from nvmeof_exporter.sources.disks import STATE_BYTES, Changes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from nvmeof_exporter.model import Subsystem
+    from nvmeof_exporter.sources.disks import DiskNode
+    from nvmeof_exporter.sources.namespaces import Arranged
     from nvmeof_exporter.sources.reader import Attribute, Reader
     from nvmeof_exporter.sources.topology import (
         ControllerDirectory,
-        DiskDirectory,
         SubsystemDirectory,
     )
 
-__all__ = ["ControllerNode", "DiskNode", "SubsystemNode"]
-
-#: Bytes that hold a state or a ``stat`` line with room to spare.
-_STATE_BYTES = 64
-_STAT_BYTES = 512
+__all__ = ["ControllerNode", "SubsystemNode"]
 
 #: Transports of NVMe over Fabrics; what else is not below ``nvme-fabrics`` is a local drive.
 _FABRICS = frozenset({"tcp", "rdma", "fc", "loop"})
@@ -36,134 +35,25 @@ _FABRICS = frozenset({"tcp", "rdma", "fc", "loop"})
 DISCOVERY_NQN = "nqn.2014-08.org.nvmexpress.discovery"
 
 
-class DiskNode:
-    """A head, a hidden path disk, or a plain disk.
-
-    ``nsid``, ``wwid`` and ``size`` are slow. ``failovers`` (paths),
-    ``requeued`` and ``failed`` (heads) are ``diag/`` counters of kernel 7.2+.
-    """
-
-    def __init__(self, reader: Reader, directory: DiskDirectory, *, head: bool) -> None:
-        self.directory = directory
-        self.dirty = True
-        base = directory.path
-        self.stat = reader.attribute(f"{base}/stat", decode.io_counters, size=_STAT_BYTES)
-        self.nsid = reader.attribute(f"{base}/nsid", decode.required_text, keep=False)
-        self.wwid = reader.attribute(f"{base}/wwid", decode.text, keep=False)
-        self.size = reader.attribute(f"{base}/size", decode.sectors, keep=False)
-        self.ana_state: Attribute[str] | None = None
-        self.failovers: Attribute[int] | None = None
-        self.requeued: Attribute[int] | None = None
-        self.failed: Attribute[int] | None = None
-        diag = f"{base}/diag"
-        if head:
-            self.requeued = reader.attribute(
-                f"{diag}/io_requeue_no_usable_path_count", decode.counter, size=_STATE_BYTES
-            )
-            self.failed = reader.attribute(
-                f"{diag}/io_fail_no_available_path_count", decode.counter, size=_STATE_BYTES
-            )
-        else:
-            self.ana_state = reader.attribute(
-                f"{base}/ana_state", decode.ana_state, size=_STATE_BYTES
-            )
-            self.failovers = reader.attribute(
-                f"{diag}/multipath_failover_count", decode.counter, size=_STATE_BYTES
-            )
-        self._slow: tuple[Attribute[Any], ...] = (self.nsid, self.wwid, self.size)
-        self.refresh_slow()
-
-    @property
-    def gone(self) -> bool:
-        """Whether the device went away."""
-        return self.stat.gone or (self.ana_state is not None and self.ana_state.gone)
-
-    def refresh_counters(self) -> None:
-        """Read the disk's counters. Must come before the states of the same poll.
-
-        The kernel changes a path's state first and cancels its requests then,
-        so a cancellation is never seen beside an older state. The failover
-        count, which the kernel raises before it ends the request, is read after.
-        """
-        if self.stat.refresh():
-            self.dirty = True
-            if self.failovers is not None:
-                self.failovers.refresh()
-        if self.requeued is not None and self.requeued.refresh():
-            self.dirty = True
-        if self.failed is not None and self.failed.refresh():
-            self.dirty = True
-
-    def refresh_ana_state(self) -> None:
-        """Read the ANA state of a path disk."""
-        if self.ana_state is not None and self.ana_state.refresh():
-            self.dirty = True
-
-    def refresh_slow(self) -> bool:
-        """Read the names and the size again. Returns whether one changed."""
-        changed = [attribute.refresh() for attribute in self._slow]
-        if any(changed):
-            self.dirty = True
-        return any(changed)
-
-    def retry_absent(self) -> None:
-        """Look again for files that were absent."""
-        for attribute in self._all():
-            attribute.retry()
-
-    def close(self) -> None:
-        """Give back every descriptor."""
-        for attribute in self._all():
-            attribute.close()
-
-    def build(self, controller: Controller) -> NamespacePath:
-        """Make the value object of a path disk or plain disk over ``controller``."""
-        ana, last_ana = self._ana()
-        return NamespacePath(
-            disk=self.directory.name,
-            controller=controller,
-            ana_state=ana,
-            io=self.stat.value,
-            failovers=self.failovers.value if self.failovers is not None else None,
-            hidden=self.directory.hidden,
-            last_ana_state=last_ana,
-        )
-
-    def _ana(self) -> tuple[str | None, str]:
-        """Return the ANA state (``""``: there is no ANA, None: not known) and the last one known.
-
-        A disk that has not even counters is going: that its ANA state is
-        absent does not mean that the controller has none.
-        """
-        own = self.ana_state
-        if self.gone or own is None or (own.absent and self.stat.absent):
-            return None, ""
-        if own.absent:
-            return "", ""
-        return own.value, own.last or ""
-
-    def _all(self) -> list[Attribute[Any]]:
-        optional = (self.ana_state, self.failovers, self.requeued, self.failed)
-        return [self.stat, *self._slow, *(a for a in optional if a is not None)]
-
-
 class ControllerNode:
     """A controller with its path disks.
 
     ``identity`` is what never changes while the controller exists; it is kept
     when ``address`` cannot be read for a while. ``ordinal`` tells equal
-    identities of one NQN apart and is given once; 0 until then.
+    identities of one NQN apart and is given once; 0 until then. ``built`` is the
+    newest value object, None when it is out of date; ``changes`` are its subsystem's.
     """
 
     def __init__(self, reader: Reader, directory: ControllerDirectory) -> None:
         self.directory = directory
         self.disks: list[DiskNode] = []
-        self.dirty = True
+        self.changes: Changes | None = None
+        self.built: Controller | None = None
         self.ordinal = 0
         base = directory.path
 
         def fast(name: str, how: Callable[[bytes], Any]) -> Attribute[Any]:
-            return reader.attribute(f"{base}/{name}", how, size=_STATE_BYTES)
+            return reader.attribute(f"{base}/{name}", how, size=STATE_BYTES)
 
         def slow(name: str, how: Callable[[bytes], Any]) -> Attribute[Any]:
             return reader.attribute(f"{base}/{name}", how, keep=False)
@@ -187,13 +77,12 @@ class ControllerNode:
             "io_timeout": slow("io_timeout", decode.milliseconds),
             "queues": slow("queue_count", decode.counter),
         }
+        #: Given once, at connect time: read until they are known.
+        self._given: list[Attribute[Any]] = [self.transport, self.subsysnqn, *self._host]
         self._slow: list[Attribute[Any]] = [
-            self.transport,
             self.address,
-            self.subsysnqn,
             self.cntrltype,
             self.cntlid,
-            *self._host,
             *self._diag,
             *self._settings.values(),
         ]
@@ -221,18 +110,24 @@ class ControllerNode:
         """Whether the device, or a disk of it, may have gone: it no longer answers."""
         return self.state.value is None or any(disk.gone for disk in self.disks)
 
-    def refresh_state(self) -> None:
-        """Read ``state``; what a reconnect may have changed is read again with it."""
-        if self.state.refresh():
-            self.dirty = True
-            self.refresh_slow()
+    def change(self) -> None:
+        """Take it that the state, or what was read with it, is another one."""
+        self.built = None
+        if self.changes is not None:
+            self.changes.dirty = True
+
+    def change_state(self) -> None:
+        """Take it that ``state`` changed; what a reconnect may have changed is read again."""
+        self.change()
+        self.refresh_slow()
 
     def refresh_slow(self) -> None:
         """Read identity and settings again; a new identity asks for a new ordinal."""
-        changed = [attribute.refresh() for attribute in self._slow]
+        changed = [a.refresh() for a in self._given if not a.value]
+        changed += [attribute.refresh() for attribute in self._slow]
         if not any(changed):
             return
-        self.dirty = True
+        self.change()
         before = self.identity
         transport = self.transport.last or "unknown"
         address = self.address.last
@@ -263,10 +158,18 @@ class ControllerNode:
             attribute.close()
 
     def _all(self) -> list[Attribute[Any]]:
-        return [self.state, *self._slow]
+        return [self.state, *self._given, *self._slow]
 
     def build(self, nqn: str, default_io_timeout: float | None) -> Controller:
-        """Make the value object; ``default_io_timeout`` (seconds) is the module's."""
+        """Return the value object, made anew when it is out of date.
+
+        Args:
+            nqn: of its subsystem.
+            default_io_timeout: the module's, seconds.
+
+        """
+        if self.built is not None and self.built.nqn == nqn:
+            return self.built
         state = self.state.value[0] if self.state.value is not None else None
         # Of a device that is gone, the last state says nothing any more.
         last = self.state.last if not self.state.gone else None
@@ -276,7 +179,7 @@ class ControllerNode:
         address = self.address.value
         hostnqn, hostid = (attribute.last or "" for attribute in self._host)
         resets, reconnects = (attribute.value for attribute in self._diag)
-        return Controller(
+        self.built = Controller(
             name=self.directory.name,
             nqn=nqn,
             path=replace(self.identity, ordinal=max(self.ordinal, 1)),
@@ -290,22 +193,29 @@ class ControllerNode:
             reconnects=reconnects,
             settings=PathSettings(**settings),
         )
+        return self.built
 
 
 class SubsystemNode:
-    """A subsystem with its controllers and heads; without a directory it gathers orphans."""
+    """A subsystem with its controllers and heads; without a directory it gathers orphans.
+
+    ``built`` is the newest value object, ``changes`` say what of it is out of date.
+    ``arranged`` are its disks by namespace.
+    """
 
     def __init__(self, reader: Reader, directory: SubsystemDirectory) -> None:
         self.directory = directory
         self.controllers: list[ControllerNode] = []
         self.heads: list[DiskNode] = []
-        self.dirty = True
+        self.changes = Changes()
+        self.built: Subsystem | None = None
+        self.arranged: tuple[Arranged, ...] = ()
         self._local = False
         base = directory.path
         self._slow = {
             name: reader.attribute(f"{base}/{name}", how, keep=False)
             for name, how in (
-                ("subsysnqn", decode.text),
+                ("subsysnqn", decode.subsystem_nqn),
                 ("subsystype", decode.text),
                 ("model", decode.padded_text),
                 ("serial", decode.padded_text),
@@ -349,7 +259,7 @@ class SubsystemNode:
         """Read names and policy again."""
         changed = [attribute.refresh() for attribute in self._slow.values()]
         if any(changed):
-            self.dirty = True
+            self.changes.dirty = True
 
     def retry_absent(self) -> None:
         """Look again for files that were absent."""

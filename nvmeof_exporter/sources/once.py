@@ -42,7 +42,7 @@ def read_once(reader: Reader, path: str, decode: Callable[[bytes], T]) -> T | No
     try:
         descriptor = reader.open(path)
         try:
-            raw = reader.read(descriptor, _PAGE)
+            raw = reader.read(descriptor, _PAGE, 0)
         finally:
             os.close(descriptor)
     except OSError as error:

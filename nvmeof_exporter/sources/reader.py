@@ -14,13 +14,14 @@ import errno
 import os
 import resource
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterable
 
 __all__ = [
     "FORBIDDEN",
+    "RESERVED_DESCRIPTORS",
     "Attribute",
     "ForbiddenAttributeError",
     "Reader",
@@ -28,6 +29,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+N = TypeVar("N")
 
 #: File names that are never opened, and why.
 #: ``nuse`` sends an Identify command (D state behind a dead path);
@@ -47,8 +49,8 @@ _PAGE = 4096
 #: One more, to tell what fits from what does not.
 _MORE_THAN_A_PAGE = _PAGE + 1
 
-#: Descriptors left to sockets, logs and everything else of the process.
-_RESERVED_DESCRIPTORS = 256
+#: Descriptors left to clients (``server.MOST_CONNECTIONS``), logs and everything else.
+RESERVED_DESCRIPTORS = 384
 
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 
@@ -92,9 +94,10 @@ class Reader:
         self._on_error = on_error
         self._told: dict[str, set[str]] = {}
         self.errors = 0
+        self.directories_unlisted = 0
         self.kept = 0
         self.descriptor_budget = (
-            resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _RESERVED_DESCRIPTORS
+            resource.getrlimit(resource.RLIMIT_NOFILE)[0] - RESERVED_DESCRIPTORS
             if descriptors is None
             else descriptors
         )
@@ -131,16 +134,47 @@ class Reader:
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
-            self.failed(directory, errno_name(error))
+            self.unlisted(directory, error)
             return []
+
+    def unlisted(self, directory: str, error: OSError) -> None:
+        """Count a directory that did not tell what is in it: it may all be there still."""
+        self.failed(directory, errno_name(error))
+        if error.errno not in _GONE:
+            self.directories_unlisted += 1
 
     def open(self, path: str) -> int:
         """Open a file for reading (the one call of ``open(2)``)."""
         return os.open(path, _FLAGS)
 
-    def read(self, descriptor: int, size: int) -> bytes:
-        """Read a file from its start (the one call of ``pread(2)``)."""
-        return os.pread(descriptor, size, 0)
+    #: Read a file: descriptor, size, offset (the one call of ``pread(2)``, thousands of times a
+    #: second: no function of ours around it).
+    read: Callable[[int, int, int], bytes] = staticmethod(os.pread)
+
+    def refresh(self, attributes: Iterable[tuple[Attribute[Any], N]]) -> list[N]:
+        """Re-read many attributes; return what is paired with those whose value changed.
+
+        What ``Attribute.refresh`` does, with short cuts: nearly all of them did not change.
+        """
+        read = self.read
+        changed = []
+        for attribute, pair in attributes:
+            if attribute.descriptor >= 0:
+                try:
+                    raw = read(attribute.descriptor, attribute.size, 0)
+                except OSError as error:
+                    differs = attribute.take_error(error)
+                else:
+                    if raw == attribute.raw:
+                        continue
+                    differs = attribute.take(raw)
+            elif attribute.absent:
+                continue
+            else:
+                differs = attribute.refresh()
+            if differs:
+                changed.append(pair)
+        return changed
 
     def failed(self, path: str, reason: str, kind: str = "") -> None:
         """Count one failure; tell of it when this file has not failed so before.
@@ -168,21 +202,22 @@ class Attribute(Generic[T]):
     ``last`` is the newest value that could be told, for what does not change
     while the device exists. ``absent`` says that the file does not exist (no
     error: kernels differ in what they show), ``gone`` that its device went
-    away under an open descriptor.
+    away under an open descriptor (``descriptor``, -1 while closed). ``raw`` are
+    the bytes read last.
     """
 
     __slots__ = (
         "_barred",
         "_decode",
-        "_descriptor",
         "_keep",
-        "_raw",
         "_reader",
-        "_size",
         "absent",
+        "descriptor",
         "gone",
         "last",
         "path",
+        "raw",
+        "size",
         "value",
     )
 
@@ -204,29 +239,36 @@ class Attribute(Generic[T]):
         self._reader = reader
         self._decode = decode
         self._keep = keep
-        self._size = size
-        self._descriptor = -1
-        self._raw: bytes | None = None
+        # Of these the reader's short cuts know.
+        self.size = size
+        self.descriptor = -1
+        self.raw: bytes | None = None
 
     def refresh(self) -> bool:
         """Re-read the file. Returns whether ``value`` changed. Never raises."""
-        if self._descriptor < 0 and not self._open():
+        if self.descriptor < 0 and not self._open():
             return self._set(None, None)
         try:
-            raw = self._reader.read(self._descriptor, self._size)
-            if len(raw) == self._size < _MORE_THAN_A_PAGE:
-                raw = self._reader.read(self._descriptor, _MORE_THAN_A_PAGE)
+            raw = self._reader.read(self.descriptor, self.size, 0)
         except OSError as error:
-            self._failed_read(error)
-            return self._set(None, None)
+            return self.take_error(error)
+        return self.take(raw)
+
+    def take(self, raw: bytes) -> bool:
+        """Take what a read of ``size`` bytes returned, as ``refresh`` does."""
+        if len(raw) == self.size < _MORE_THAN_A_PAGE:
+            try:
+                raw = self._reader.read(self.descriptor, _MORE_THAN_A_PAGE, 0)
+            except OSError as error:
+                return self.take_error(error)
         if not self._keep:
             self._close_descriptor()
-        if raw == self._raw:
+        if raw == self.raw:
             return False
         try:
             value = self._decoded(raw)
         except ValueError as error:
-            if self._descriptor >= 0 and not os.fstat(self._descriptor).st_nlink:
+            if self.descriptor >= 0 and not os.fstat(self.descriptor).st_nlink:
                 # A file of a tree that is no real /sys, unlinked while it was read.
                 self.gone = True
                 self._close_descriptor()
@@ -235,6 +277,18 @@ class Attribute(Generic[T]):
             # Remember the bytes nevertheless: the same nonsense is not decoded ten times a second.
             return self._set(raw, None)
         return self._set(raw, value)
+
+    def take_error(self, error: OSError) -> bool:
+        """Take that a read failed, as ``refresh`` does."""
+        if error.errno in _GONE:
+            # A device that went away is a change of topology, told as such.
+            self.gone = True
+            self._reader.errors += 1
+        else:
+            self._reader.failed(self.path, errno_name(error))
+        if self.gone or not self._keep:
+            self._close_descriptor()
+        return self._set(None, None)
 
     def retry(self) -> None:
         """Look for the file again at the next refresh, whatever kept it from being read."""
@@ -254,7 +308,7 @@ class Attribute(Generic[T]):
         return self._decode(raw)
 
     def _set(self, raw: bytes | None, value: T | None) -> bool:
-        self._raw = raw
+        self.raw = raw
         changed = value != self.value
         self.value = value
         if value is not None:
@@ -265,7 +319,7 @@ class Attribute(Generic[T]):
         if self.absent or self.gone or self._barred:
             return False
         try:
-            self._descriptor = self._reader.open(self.path)
+            self.descriptor = self._reader.open(self.path)
         except (FileNotFoundError, NotADirectoryError):
             self.absent = True
             return False
@@ -281,20 +335,10 @@ class Attribute(Generic[T]):
             self._keep = False
         return True
 
-    def _failed_read(self, error: OSError) -> None:
-        if error.errno in _GONE:
-            # A device that went away is a change of topology, told as such.
-            self.gone = True
-            self._reader.errors += 1
-        else:
-            self._reader.failed(self.path, errno_name(error))
-        if self.gone or not self._keep:
-            self._close_descriptor()
-
     def _close_descriptor(self) -> None:
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
             self._reader.kept -= 1
 
 

@@ -8,6 +8,7 @@ of a name tells what kind of device a directory is.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -96,13 +97,13 @@ def scan(reader: Reader, sysfs: str) -> Layout:
 
 
 def _subsystem(reader: Reader, name: str, path: str, placed: set[str]) -> SubsystemDirectory | None:
-    inode = _inode(path)
+    inode = _inode(reader, path)
     if inode is None:
         return None
     heads = []
     for entry in sorted(reader.names(path), key=_natural):
         if _HEAD_OR_PLAIN_DISK.fullmatch(entry):
-            head = _disk(f"{path}/{entry}", entry)
+            head = _disk(reader, f"{path}/{entry}", entry)
             if head is not None:
                 heads.append(head)
     controllers = _controllers(reader, path, placed)
@@ -122,30 +123,34 @@ def _controllers(reader: Reader, base: str, placed: set[str]) -> tuple[Controlle
 
 
 def _controller(reader: Reader, name: str, path: str) -> ControllerDirectory | None:
-    inode = _inode(path)
+    inode = _inode(reader, path)
     if inode is None:
         return None
     disks = []
     for entry in sorted(reader.names(path), key=_natural):
         if _PATH_DISK.fullmatch(entry) or _HEAD_OR_PLAIN_DISK.fullmatch(entry):
-            disk = _disk(f"{path}/{entry}", entry)
+            disk = _disk(reader, f"{path}/{entry}", entry)
             if disk is not None:
                 disks.append(disk)
     return ControllerDirectory(name, path, inode, tuple(disks))
 
 
-def _disk(path: str, name: str) -> DiskDirectory | None:
-    inode = _inode(path)
+def _disk(reader: Reader, path: str, name: str) -> DiskDirectory | None:
+    inode = _inode(reader, path)
     if inode is None:
         return None
     return DiskDirectory(name, path, inode, hidden=_PATH_DISK.fullmatch(name) is not None)
 
 
-def _inode(path: str) -> int | None:
+def _inode(reader: Reader, path: str) -> int | None:
     """Return the inode of a directory, None where there is none."""
     try:
         found = os.stat(path)
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        if error.errno != errno.ELOOP:  # a link to itself leads nowhere
+            reader.unlisted(path, error)
         return None
     return found.st_ino if stat.S_ISDIR(found.st_mode) else None
 

@@ -53,15 +53,17 @@ class Uevents:
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
+        self._socket: socket.socket | None = None
+        self._open()
+
+    def _open(self) -> None:
         try:
             self._monitor = pyudev.Monitor.from_netlink(pyudev.Context(), source="kernel")
             for subsystem in _SUBSYSTEMS:
                 self._monitor.filter_by(subsystem)
             self._monitor.start()
             # A second descriptor of the same socket, for the options that pyudev does not reach.
-            self._socket: socket.socket | None = socket.socket(
-                fileno=os.dup(self._monitor.fileno())
-            )
+            self._socket = socket.socket(fileno=os.dup(self._monitor.fileno()))
         except (OSError, ImportError) as error:
             raise SourceUnavailable(f"uevents: {error}") from error
         enlarge_receive_buffer(self._socket)
@@ -97,6 +99,11 @@ class Uevents:
             self._socket.close()
             self._socket = None
             del self._monitor
+
+    def reopen(self) -> None:
+        """Listen again."""
+        self.close()
+        self._open()
 
     def _opened(self) -> socket.socket:
         if self._socket is None:

@@ -58,11 +58,6 @@ def _refusal(argv: list[str], environ: dict[str, str] | None = None) -> str:
             ["--web.telemetry-path=metrics"],
             '--web.telemetry-path: found "metrics", expected a URL path such as /metrics',
         ),
-        (
-            ["--web.config.file=/tls.yaml"],
-            '--web.config.file: found "/tls.yaml", expected nothing: '
-            "this version has neither TLS nor authentication to offer",
-        ),
         (["--path.sysfs="], '--path.sysfs: found "", expected a path'),
         (["--collector.links=al"],
          '--collector.links: found "al", expected one of paths, all, off'),

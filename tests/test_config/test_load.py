@@ -52,6 +52,7 @@ def test_every_option_of_the_table_says_what_it_does_in_a_sentence() -> None:
 _THREE_VALUES = {
     "web.listen-address": (":1", "127.0.0.1:2", "[::1]:3"),
     "web.telemetry-path": ("/a", "/b", "/c"),
+    "web.config.file": ("/a.yaml", "/b.yaml", ""),
     "web.max-requests": ("1", "2", "3"),
     "path.sysfs": ("/a", "/b", "/c"),
     "path.procfs": ("/a", "/b", "/c"),
@@ -120,7 +121,7 @@ def test_a_switch_can_be_turned_both_ways_from_every_origin(
 
 
 def test_the_matrix_leaves_no_option_out() -> None:
-    outside = {"config.file", "config.check", "web.config.file"}
+    outside = {"config.file", "config.check"}
     assert {o.name for o in OPTIONS} == {*_THREE_VALUES, *outside, *(o.name for o in _SWITCHES)}
 
 

@@ -24,8 +24,8 @@ class KernelReader(Reader):
         self.opened += 1
         return super().open(path)
 
-    def read(self, descriptor: int, size: int) -> bytes:
-        content = super().read(descriptor, size)
+    def read(self, descriptor: int, size: int, offset: int) -> bytes:
+        content = super().read(descriptor, size, offset)
         if not content:
             raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
         return content

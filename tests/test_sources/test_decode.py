@@ -60,6 +60,16 @@ class TestTexts:
     def test_a_leading_blank_of_other_texts_is_theirs(self) -> None:
         assert decode.text(b"  nqn\n") == "  nqn"
 
+    @pytest.mark.parametrize(
+        "nqn", ["nqn.2026-01.org.example:a", "nqn.2026-01.org.example:a ", " "]
+    )
+    def test_blanks_at_the_end_of_an_nqn_are_its_own(self, nqn: str) -> None:
+        if nqn.strip():
+            assert decode.subsystem_nqn(nqn.encode() + b"\n") == nqn
+        else:
+            with pytest.raises(ValueError, match="empty"):
+                decode.subsystem_nqn(nqn.encode() + b"\n")
+
     @pytest.mark.parametrize("raw", [b"", b"\n", b"\0", b"  \n"])
     def test_a_required_text_is_not_empty(self, raw: bytes) -> None:
         with pytest.raises(ValueError, match="empty"):

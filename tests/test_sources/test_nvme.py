@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from nvmeof_exporter.demo.nodes import demo_node
+from nvmeof_exporter.demo.tree import Tree
 from nvmeof_exporter.model import HostIdentity, Namespace, PathSettings, Snapshot, Subsystem
 from nvmeof_exporter.sources.nvme import NvmeSource
 from tests.fixtures.node_files import FaultyReader, NodeFiles
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 #: Polls within which every setting is read again.
@@ -435,6 +438,14 @@ class TestDevicesThatComeAndGo:
         assert [s.name for s in after.subsystems if s.nqn.endswith(":orphan")] == ["nvme-subsys2"]
         assert labels(after)["nvme2"] == labels(before)["nvme2"]
 
+    def test_after_the_last_subsystem_there_is_none(self, tmp_path: Path) -> None:
+        watched = watch("multipath-off", tmp_path)
+        (subsystem,) = watched.look().subsystems
+        for controller in subsystem.controllers:
+            watched.node.apply(f"remove {controller.name}")
+        watched.node.apply(f"remove {subsystem.name}")
+        assert watched.look().subsystems == ()
+
 
 class TestPolling:
     def test_counters_are_read_before_states(self, tmp_path: Path) -> None:
@@ -456,6 +467,31 @@ class TestPolling:
         before = watched.poll()
         after = watched.poll()
         assert after.subsystems[0] is before.subsystems[0]
+
+    def test_what_is_made_from_what_moved_is_what_a_first_look_makes(self, tmp_path: Path) -> None:
+        node = demo_node("7.3")
+        tree = Tree(node, tmp_path / "demo")
+        source = NvmeSource(FaultyReader(), tree.sysfs)
+        array = node.subsystems[0]
+        first, second = array.connections
+        happenings: dict[int, Callable[[], object]] = {
+            5: lambda: node.set_ana(second, 1, "inaccessible"),
+            10: lambda: node.port_removed(first),
+            30: lambda: node.disable(array.namespaces[1]),
+            40: lambda: node.port_restored(first),
+            60: lambda: node.disconnect(second),
+        }
+        for number in range(80):
+            happenings.get(number, lambda: None)()
+            node.advance(0.1)
+            tree.sync()
+            if number % 4 == 0:
+                source.rescan()
+            found = source.poll(float(number), float(number))
+            if number % 4 == 0:
+                anew = NvmeSource(FaultyReader(), tree.sysfs)
+                assert found == anew.poll(float(number), float(number))
+                anew.close()
 
     def test_settings_are_read_again_within_a_round_of_polls(self, tmp_path: Path) -> None:
         watched = watch("four-gateways", tmp_path)
