@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from nvmeof_exporter.exposition.sheet import Sheet
+    from nvmeof_exporter.exposition.state import Standing
     from nvmeof_exporter.hardware import Link, RdmaPort
     from nvmeof_exporter.model import Controller, Subsystem
     from nvmeof_exporter.surroundings import Surroundings
@@ -29,9 +30,24 @@ def add_path_link(sheet: Sheet, controller: Controller, around: Surroundings) ->
 
 
 def add_shared_fate(
+    sheet: Sheet,
+    nqn: str,
+    subsystems: Iterable[Subsystem],
+    standings: Iterable[Standing],
+    around: Surroundings,
+) -> None:
+    """Add what the paths of one NQN share; ``standings`` are of its subsystems."""
+    made_of = (
+        *standings,
+        *[around.port(c) for subsystem in subsystems for c in subsystem.controllers],
+        around.switches,
+    )
+    sheet.part(("shared fate", nqn), made_of, _shared_fate, nqn, subsystems, around)
+
+
+def _shared_fate(
     sheet: Sheet, nqn: str, subsystems: Iterable[Subsystem], around: Surroundings
 ) -> None:
-    """Add what the paths of one NQN share."""
     for resource, count in distinct(subsystems, around.port, around.switches).items():
         sheet.add("nvmeof_subsystem_distinct", (nqn, resource), count)
 
@@ -39,7 +55,7 @@ def add_shared_fate(
 def add_hardware(sheet: Sheet, around: Surroundings) -> None:
     """Add RDMA ports and links."""
     for port in around.rdma_ports:
-        _rdma_port(sheet, port)
+        sheet.part(("port", port.device, port.port), (port,), _rdma_port, port)
     for netdev in around.netdevs:
         up = around.link_up(netdev)
         sheet.add_known("nvmeof_link_up", (netdev,), up)
@@ -60,14 +76,16 @@ def _rdma_port(sheet: Sheet, port: RdmaPort) -> None:
         sheet.add_states(
             "nvmeof_rdma_port_physical_state", key, PHYSICAL_STATES, port.physical_state
         )
-    for name, value in (
-        ("nvmeof_rdma_port_rate_bytes_per_second", port.rate),
-        ("nvmeof_rdma_port_received_bytes_total", port.received_bytes),
-        ("nvmeof_rdma_port_transmitted_bytes_total", port.transmitted_bytes),
-        ("nvmeof_rdma_port_received_packets_total", port.received_packets),
-        ("nvmeof_rdma_port_transmitted_packets_total", port.transmitted_packets),
-    ):
-        sheet.add_known(name, key, value)
+    sheet.add_alike(
+        key,
+        (
+            ("nvmeof_rdma_port_rate_bytes_per_second", port.rate),
+            ("nvmeof_rdma_port_received_bytes_total", port.received_bytes),
+            ("nvmeof_rdma_port_transmitted_bytes_total", port.transmitted_bytes),
+            ("nvmeof_rdma_port_received_packets_total", port.received_packets),
+            ("nvmeof_rdma_port_transmitted_packets_total", port.transmitted_packets),
+        ),
+    )
     for statistic, count in port.statistics:
         sheet.add("nvmeof_rdma_port_statistic_total", (*key, statistic), count)
 

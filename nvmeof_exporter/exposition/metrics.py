@@ -358,6 +358,12 @@ _EXPORTER = (
         "gauge",
         "Time that the previous scrape took to render; no series before the first.",
     ),
+    Metric(
+        "nvmeof_drill_running",
+        "gauge",
+        "Whether `nvmeof-exporter drill` runs on this node; no series where that is not known, as "
+        "without --path.state.",
+    ),
 )
 
 #: The table, by the headings of the reference.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -37,6 +39,8 @@ class PublishedState:
     """Everything a scrape tells. ``snapshot`` is None until the first poll is over.
 
     ``surroundings`` returns what is known of what paths run over, without waiting.
+    ``instance`` is this run's name: what counts from its beginning counts anew in another.
+    ``started`` is when it began (wall-clock seconds).
     """
 
     monitor: Monitor
@@ -49,7 +53,10 @@ class PublishedState:
     collectors: dict[str, CollectorStatus] = field(default_factory=dict)
     events: dict[str, int] = field(default_factory=dict)
     scrape_seconds: float | None = None
+    drill_running: bool | None = None
     process_families: Iterable[Metric] = ()
+    instance: str = field(default_factory=lambda: secrets.token_hex(8))
+    started: float = field(default_factory=time.time)
 
 
 class Published:

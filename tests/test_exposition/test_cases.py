@@ -206,9 +206,9 @@ def test_leaked_in_flight_requests_are_no_pause(tmp_path: Path) -> None:
 def test_local_drives_are_served_when_asked_for(tmp_path: Path) -> None:
     case = Case("names-lie", tmp_path, pcie=True)
     (drive,) = case.starting("nvmeof_namespace_info", 'device="nvme0n1"')
-    assert 'nqn="nqn.2014.08.org.nvmexpress:8086SER  Drive A"' in drive
+    assert 'nqn="nqn.2014.08.org.nvmexpress:8086SER  Drive A      "' in drive
     (info,) = case.starting("nvmeof_path_info", 'controller="nvme1"')
-    assert 'nqn="nqn.2014.08.org.nvmexpress:8086SER  Drive A"' in info
+    assert 'nqn="nqn.2014.08.org.nvmexpress:8086SER  Drive A      "' in info
     assert 'path="pcie:0000:af:00.0"' in info
     assert case.starting("nvmeof_subsystem_info", 'model="Drive A"', 'serial="SER"')
 

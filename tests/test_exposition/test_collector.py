@@ -3,20 +3,24 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tarfile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from prometheus_client.openmetrics.exposition import generate_latest as write_openmetrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse
 
+from nvmeof_exporter.demo.nodes import demo_node
+from nvmeof_exporter.demo.tree import Tree
 from nvmeof_exporter.exposition.collector import StateCollector
+from nvmeof_exporter.exposition.encoder import encode
 from nvmeof_exporter.exposition.metrics import METRICS
+from nvmeof_exporter.exposition.sheet import Sheet
 from tests.fixtures.expectations import EXPECTED, NAMES, serve
 from tests.fixtures.node_files import NODES, FaultyReader, NodeFiles
 from tests.fixtures.serving import Served, one_valued, samples
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from prometheus_client.core import Metric as Family
@@ -56,6 +60,10 @@ def test_the_tables_definitions_are_served(tmp_path: Path, name: str) -> None:
             assert set(sample.labels) - {"le"} == set(metric.labels)
 
 
+def text_of(collector: StateCollector) -> str:
+    return b"".join(encode(collector.collect(), openmetrics=False)).decode()
+
+
 def as_told(families: list[Family]) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
     """Values by name and labels; bounds of buckets as numbers, as the formats differ in them."""
     return {
@@ -76,7 +84,8 @@ def as_told(families: list[Family]) -> dict[tuple[str, tuple[tuple[str, str], ..
 @pytest.mark.parametrize("name", NODE_NAMES)
 def test_openmetrics_tells_the_same_as_the_classic_format(tmp_path: Path, name: str) -> None:
     found = served(name, tmp_path)
-    text = str(write_openmetrics(StateCollector(found.published)), "utf-8")  # type: ignore[no-untyped-call]
+    families = StateCollector(found.published).collect()
+    text = b"".join(encode(families, openmetrics=True)).decode()
     assert text.endswith("# EOF\n")
     assert "_created" not in text
     told = as_told(list(parse_openmetrics(text)))  # type: ignore[no-untyped-call]
@@ -138,6 +147,66 @@ def test_series_go_with_their_subject(tmp_path: Path) -> None:
 def test_two_scrapes_of_one_state_are_equal_to_the_letter(tmp_path: Path) -> None:
     found = served("four-gateways", tmp_path)
     assert found.text() == found.text()
+
+
+def test_the_state_is_locked_while_it_is_copied_and_not_while_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = served("four-gateways", tmp_path)
+    locked: list[bool] = []
+    plain = Sheet.part
+
+    def part(sheet: Sheet, *args: Any, **kwargs: Any) -> None:
+        locked.append(found.published._lock.locked())
+        plain(sheet, *args, **kwargs)
+
+    monkeypatch.setattr(Sheet, "part", part)
+    found.text()
+    assert set(locked) == {False}
+
+
+@pytest.mark.parametrize("name", NODE_NAMES)
+def test_a_later_scrape_tells_what_a_first_one_would(tmp_path: Path, name: str) -> None:
+    node = NodeFiles.load(name, tmp_path / "sys")
+    found = Served(node.sysfs, FaultyReader(node.errors), pcie=True)
+    kept = StateCollector(found.published)
+    for _ in range(2):
+        found.poll(node.time)
+        assert text_of(kept) == found.text()
+    while node.advance():
+        found.poll(node.time)
+        assert text_of(kept) == found.text()
+
+
+@pytest.mark.parametrize("kernel", ["6.1", "7.3"])
+def test_what_did_not_change_is_taken_over_and_what_changed_is_not(
+    tmp_path: Path, kernel: str
+) -> None:
+    node = demo_node(kernel)
+    tree = Tree(node, tmp_path / "demo")
+    found = Served(tree.sysfs)
+    kept = StateCollector(found.published)
+    array, scratch = (node.subsystems[index] for index in (0, 1))
+    first, second = array.connections
+    happenings: dict[int, Callable[[], object]] = {
+        10: lambda: node.black_hole(first),
+        40: lambda: node.set_ana(second, 1, "inaccessible"),
+        60: lambda: node.heal(first),
+        70: lambda: node.link_down(scratch.connections[0].netdev),
+        100: lambda: node.disable(array.namespaces[1]),
+        110: lambda: node.disconnect(second),
+        120: lambda: node.link_up(scratch.connections[0].netdev),
+        130: lambda: node.connect(second),
+    }
+    for tenth in range(150):
+        if tenth in happenings:
+            happenings[tenth]()
+        node.advance(0.1)
+        tree.sync()
+        found.poll(tenth / 10)
+        if tenth % 3 == 0:
+            assert text_of(kept) == found.text()
+    assert found.samples()[f'nvmeof_subsystem_paths{{nqn="{array.nqn}"}}'] == 2
 
 
 def test_a_number_that_is_off_is_infinite(tmp_path: Path) -> None:

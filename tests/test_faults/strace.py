@@ -63,7 +63,11 @@ def straced(trace: Path, options: tuple[str, ...], *flags: str) -> Iterator[Expo
     finally:
         if exporter.process.poll() is None:
             exporter.stop()
-        last = f"{exporter.process.pid} +++ exited with 0"
-        eventually(lambda: last in trace.read_text(errors="replace"), "the end of the trace")
+        # Process numbers are padded to a width.
+        last = re.compile(rf"^{exporter.process.pid} +\+\+\+ exited with 0", re.MULTILINE)
+        eventually(
+            lambda: last.search(trace.read_text(errors="replace")) is not None,
+            "the end of the trace",
+        )
         assert exporter.process.stderr is not None
         exporter.process.stderr.close()
