@@ -80,6 +80,10 @@ def _serve(arguments: list[str]) -> int:
     )
     _, config = _parse(parser, arguments)
     if config.config_check:
+        if config.web_config_file:
+            from nvmeof_exporter.exposition.web_security import check_web_file  # noqa: PLC0415
+
+            check_web_file(config.web_config_file)
         named = f": {config.config_file}" if config.config_file else ""
         sys.stdout.write(f"configuration OK{named}\n")
         return EXIT_OK
@@ -135,6 +139,39 @@ def _check(arguments: list[str]) -> int:
         return refuse(error, arguments)
 
 
+def _show(arguments: list[str]) -> int:
+    from nvmeof_exporter.show.command import add_arguments, run  # noqa: PLC0415
+
+    parser = FlagParser(
+        f"{_PROGRAM} show",
+        "Shows the node at a glance: subsystems, paths, namespaces, redundancy, failovers. Asks "
+        "the running exporter, or reads the tree itself where there is none.",
+    )
+    add_arguments(parser)
+    args, config = _parse(parser, arguments)
+    return run(args, config)
+
+
+def _capture(arguments: list[str]) -> int:
+    from nvmeof_exporter.capture.command import add_arguments, run  # noqa: PLC0415
+
+    parser = FlagParser(
+        f"{_PROGRAM} capture",
+        "Puts everything that somebody else needs to see what this node showed into one file. "
+        "Takes no secrets, writes nothing but FILE.",
+        usage="[FLAGS] FILE.tar.xz",
+    )
+    add_arguments(parser)
+    args, config = _parse(parser, arguments)
+    return run(args, config)
+
+
+def _drill(arguments: list[str]) -> int:
+    from nvmeof_exporter.drill.command import run  # noqa: PLC0415
+
+    return run(f"{_PROGRAM} drill", arguments, _parse)
+
+
 def _parse(
     parser: FlagParser, arguments: list[str], defaults: Mapping[str, str] | None = None
 ) -> tuple[argparse.Namespace, Config]:
@@ -154,4 +191,7 @@ _COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "demo": _demo,
     "forget": _forget,
     "check": _check,
+    "show": _show,
+    "capture": _capture,
+    "drill": _drill,
 }

@@ -10,7 +10,7 @@ import pytest
 import structlog
 
 from nvmeof_exporter import __version__
-from nvmeof_exporter.cli import main
+from nvmeof_exporter.cli import _COMMANDS, main
 from nvmeof_exporter.config.options import OPTIONS
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nvmeof_exporter.config import Config
+
+_EVERY_COMMAND = ", ".join(_COMMANDS)
 
 
 @pytest.fixture(autouse=True)
@@ -114,8 +116,8 @@ def test_demo_gets_its_own_flags_and_a_configuration_that_stays_on_this_machine(
     ("argv", "line"),
     [
         (["serv"],
-         'unknown command "serv", expected one of serve, demo, forget, check; did you mean serve?'),
-        (["xyzzy"], 'unknown command "xyzzy", expected one of serve, demo, forget, check'),
+         f'unknown command "serv", expected one of {_EVERY_COMMAND}; did you mean serve?'),
+        (["xyzzy"], f'unknown command "xyzzy", expected one of {_EVERY_COMMAND}'),
         (["serve", "twice"], 'unexpected argument "twice"'),
         (["--poll.intervall=1s"],
          'unknown flag "--poll.intervall"; did you mean --poll.interval?'),

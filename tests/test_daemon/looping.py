@@ -16,7 +16,7 @@ from nvmeof_exporter.monitor.monitor import Monitor
 from nvmeof_exporter.poller import Poller
 from nvmeof_exporter.remembering import MemoryKeeper
 from nvmeof_exporter.slow import SlowSources, Sources
-from nvmeof_exporter.sources.events import SourceBehind, SourceFailed
+from nvmeof_exporter.sources.events import SourceBehind, SourceFailed, SourceUnavailable
 from nvmeof_exporter.sources.interfaces import PathPorts
 from nvmeof_exporter.sources.nvme import NvmeSource
 from nvmeof_exporter.worker import Worker
@@ -45,6 +45,7 @@ class FakeSource:
         self._here, self._there = socket.socketpair()
         self._here.setblocking(False)
         self._pending: list[Event] = []
+        self.attempts = 0
         self.failing = False
         self.behind = False
         self.closed = False
@@ -74,6 +75,14 @@ class FakeSource:
         self.closed = True
         self._here.close()
         self._there.close()
+
+    def reopen(self) -> None:
+        self.attempts += 1
+        if self.failing:
+            raise SourceUnavailable("the socket is still dead")
+        self._here, self._there = socket.socketpair()
+        self._here.setblocking(False)
+        self.closed = False
 
 
 class RecordingSource(NvmeSource):

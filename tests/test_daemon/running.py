@@ -58,12 +58,14 @@ def run_to_the_end(*flags: str) -> subprocess.CompletedProcess[str]:
 
 
 class Exporter:
-    """A running exporter on a free port of the loopback interface."""
+    """A running exporter on a free port of the loopback interface; ``command`` runs it."""
 
-    def __init__(self, *flags: str) -> None:
-        command = [*_COMMAND, *flags, "--web.listen-address=127.0.0.1:0"]
+    def __init__(self, *flags: str, command: tuple[str, ...] = _COMMAND) -> None:
         self.process = subprocess.Popen(
-            command, stderr=subprocess.PIPE, text=True, env=_environment()
+            [*command, *flags, "--web.listen-address=127.0.0.1:0"],
+            stderr=subprocess.PIPE,
+            text=True,
+            env=_environment(),
         )
         self.lines: list[str] = []
         self._listener = threading.Thread(target=self._listen, daemon=True)

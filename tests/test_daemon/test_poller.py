@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 import pytest
 from structlog.testing import capture_logs
 
-from nvmeof_exporter.model import EventKind
+from nvmeof_exporter import poller
+from nvmeof_exporter.model import Event, EventKind
 from tests.fixtures.node_files import NodeFiles
 from tests.test_daemon.looping import SLOW, Loop, looping
 from tests.test_daemon.running import eventually
@@ -34,6 +35,46 @@ def test_a_source_that_fails_is_dropped_and_polling_goes_on(node: NodeFiles) -> 
         eventually(lambda: (loop.value(POLLS) or 0) > polls + 2, "polling")
         assert loop.poller.health() is None
         assert loop.value('nvmeof_exporter_collector_success{collector="nvme"}') == 1
+
+
+def test_a_source_that_failed_is_opened_again_and_what_was_missed_looked_for(
+    node: NodeFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(poller, "_REOPEN_SECONDS", 0.05)
+    with looping(node, "--poll.rescan-interval=100ms") as loop, capture_logs() as lines:
+        loop.events.fail()
+        eventually(lambda: loop.events.attempts >= 2, "tried again")
+        assert loop.value(SUCCESS) == 0
+        loop.events.failing = False
+        eventually(lambda: loop.value(SUCCESS) == 1, "works again")
+        heard = loop.value(EVENTS) or 0
+        loop.events.announce(EventKind.ERROR_RECOVERY)
+        eventually(lambda: loop.value(EVENTS) == heard + 1, "heard")
+    assert [line["event"] for line in lines if line.get("collector") == "udev"] == [
+        "event source failed",
+        "event source works again",
+    ]
+
+
+@pytest.mark.parametrize("defect", [ZeroDivisionError(), OSError(9, "Bad file descriptor")])
+def test_a_source_with_a_defect_ends_no_poll(node: NodeFiles, defect: Exception) -> None:
+    def fail() -> list[Event]:
+        raise defect
+
+    with looping(node) as loop:
+        loop.events.read = fail  # type: ignore[method-assign]
+        loop.events.announce(EventKind.RECONNECTED)
+        eventually(lambda: loop.value(SUCCESS) == 0, "dropped")
+        polls = loop.value(POLLS) or 0
+        eventually(lambda: (loop.value(POLLS) or 0) > polls + 2, "polling")
+
+
+def test_a_source_whose_descriptor_was_lost_ends_no_poll(node: NodeFiles) -> None:
+    with looping(node, "--poll.rescan-interval=100ms") as loop:
+        loop.events._here.close()
+        eventually(lambda: loop.value(SUCCESS) == 0, "dropped")
+        polls = loop.value(POLLS) or 0
+        eventually(lambda: (loop.value(POLLS) or 0) > polls + 2, "polling")
 
 
 def test_a_source_that_is_behind_is_read_again_at_rescans_until_it_works(node: NodeFiles) -> None:

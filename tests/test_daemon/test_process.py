@@ -92,7 +92,7 @@ def test_what_needs_a_restart_is_said(node: NodeFiles, tmp_path: Path) -> None:
 
 
 def test_without_an_nvme_class_it_serves_says_so_once_and_waits(tmp_path: Path) -> None:
-    (tmp_path / "sys").mkdir()
+    (tmp_path / "sys/class").mkdir(parents=True)
     with running(f"--path.sysfs={tmp_path}/sys", FAST_RESCAN) as exporter:
         polls = exporter.samples()[POLLS]
         eventually(lambda: exporter.samples()[POLLS] > polls + 5, "polling")

@@ -2,73 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import socket
-import subprocess
 import time
-import urllib.error
-import urllib.parse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.test_daemon.running import Exporter, eventually, fetch, running
+from tests.test_daemon.prometheus import Prometheus, scraping
+from tests.test_daemon.running import eventually, running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+
 
 pytestmark = [pytest.mark.prometheus, pytest.mark.timeout(180)]
 
 MINUTE = 60.0
-_CONFIGURATION = """\
-global: {{scrape_interval: 1s, scrape_timeout: 1s}}
-scrape_configs:
-  - job_name: nvmeof
-    static_configs: [{{targets: ["{target}"]}}]
-"""
-
-
-class Prometheus:
-    def __init__(self, exporter: Exporter, directory: Path) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            address = f"127.0.0.1:{probe.getsockname()[1]}"
-        self.url = f"http://{address}"
-        self.log = directory / "log"
-        configuration = directory / "prometheus.yml"
-        target = exporter.url.removeprefix("http://")
-        configuration.write_text(_CONFIGURATION.format(target=target))
-        with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [
-                    "prometheus",
-                    f"--config.file={configuration}",
-                    f"--storage.tsdb.path={directory}/data",
-                    f"--web.listen-address={address}",
-                    "--log.level=debug",
-                ],
-                stderr=log,
-                stdout=log,
-            )
-
-    def ready(self) -> bool:
-        assert self.process.poll() is None, self.log.read_text()
-        try:
-            fetch(f"{self.url}/-/ready")
-        except (urllib.error.URLError, ConnectionError):
-            return False
-        return True
-
-    def query(self, expression: str) -> list[dict[str, Any]]:
-        query = urllib.parse.urlencode({"query": expression})
-        found = json.loads(fetch(f"{self.url}/api/v1/query?{query}"))
-        assert found["status"] == "success"
-        result: list[dict[str, Any]] = found["data"]["result"]
-        return result
-
-    def value(self, expression: str) -> float:
-        (only,) = self.query(expression)
-        return float(only["value"][1])
 
 
 @pytest.fixture(scope="module")
@@ -76,16 +24,13 @@ def scraped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     """A Prometheus after a minute."""
     directory = tmp_path_factory.mktemp("prometheus")
     with running("demo") as exporter:
-        prometheus = Prometheus(exporter, directory)
-        try:
-            eventually(prometheus.ready, "Prometheus is ready")
+        target = exporter.url.removeprefix("http://")
+        job = f'  - {{job_name: nvmeof, static_configs: [{{targets: ["{target}"]}}]}}\n'
+        with scraping(job, directory) as prometheus:
             end = time.monotonic() + MINUTE
             eventually(lambda: bool(prometheus.query("up == 1")), "up")
             time.sleep(max(end - time.monotonic(), 0))  # a minute of scrapes is what is tested
             yield prometheus
-        finally:
-            prometheus.process.terminate()
-            prometheus.process.wait(30)
 
 
 def test_the_exporter_was_up_throughout(scraped: Prometheus) -> None:
@@ -97,8 +42,7 @@ def test_no_scrape_failed_and_no_sample_was_refused(scraped: Prometheus) -> None
     log = scraped.log.read_text().lower()
     for word in ("duplicate", "out of order", "out-of-order", "scrape failed", "append failed"):
         assert word not in log
-    targets = json.loads(fetch(f"{scraped.url}/api/v1/targets"))
-    (target,) = targets["data"]["activeTargets"]
+    (target,) = scraped.targets().values()
     assert (target["health"], target["lastError"]) == ("up", "")
 
 
