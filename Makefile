@@ -9,12 +9,14 @@ PYTHON := $(VENV)/bin/python
 APT    := DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0
 
 # Debian packages of the whole test run: stock kernels under QEMU, real load, a real Prometheus.
-DEBIAN_PACKAGES := busybox-static chromium cpio ethtool fio fonts-inter iproute2 kmod lldpd \
-                   nftables nvme-cli prometheus prometheus-alertmanager python3-venv \
-                   qemu-system-x86 xz-utils zstd
+DEBIAN_PACKAGES := busybox-static chromium cpio debootstrap dpkg-dev ethtool fio \
+                   fonts-inter iproute2 kmod lintian lldpd nftables nvme-cli prometheus \
+                   prometheus-alertmanager python3-venv python3-yaml qemu-system-x86 \
+                   strace systemd xz-utils zsh zstd
 # Whoever has npm already keeps it: Debian's brings hundreds of packages.
 DEBIAN_PACKAGES += $(shell command -v npm >/dev/null || echo nodejs npm)
 
+BENCH_ARGS  ?=
 DEMO_ARGS   ?=
 PYTEST_ARGS ?=
 
@@ -35,25 +37,44 @@ lint: $(VENV)/.dev ## formatting, linter, types
 
 .PHONY: check
 check: lint ## lint and the fast tests, in less than two minutes
-	$(PYTHON) -m pytest -n auto -m 'not (kernel or prometheus or browser)' $(PYTEST_ARGS)
+	$(PYTHON) -m pytest -n auto \
+	    -m 'not (kernel or prometheus or browser or packaging or strace)' \
+	    $(PYTEST_ARGS)
 
 # The kernels' time is virtual: they wait while the nodes of the chain, whose time is real, live.
 .PHONY: test
 test: deps lint ## everything, also stock kernels in QEMU, a real Prometheus and a browser
-	$(PYTHON) -m pytest -n auto -m 'not (kernel or chain or browser)' $(PYTEST_ARGS)
+	$(PYTHON) -m pytest -n auto -m 'not (kernel or chain or browser or packaging)' $(PYTEST_ARGS)
 	$(PYTHON) -m pytest -m browser $(PYTEST_ARGS)
+	$(PYTHON) -m pytest -m packaging $(PYTEST_ARGS)
 	$(PYTHON) -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m 'kernel or chain' $(PYTEST_ARGS)
 
+# For hours; NVMEOF_SOAK is the share of it that is wanted, such as NVMEOF_SOAK=0.01.
+.PHONY: soak
+soak: deps $(VENV)/.dev ## simulated days, scrapes by the ten thousand, hours of faults
+	NVMEOF_SOAK=$${NVMEOF_SOAK:-1} $(PYTHON) -m pytest -n 2 -rP tests/soak tests/test_faults \
+	    $(PYTEST_ARGS)
+
 .PHONY: bench
-bench: $(VENV)/.dev ## the measurements of tests/bench, where there are any
-	@if [ -d tests/bench ]; then $(PYTHON) -m pytest tests/bench $(PYTEST_ARGS); \
-	else echo "bench: there is no tests/bench, so nothing is measured"; fi
+bench: $(VENV)/.dev ## what polls and scrapes cost, beside what else there is; writes bench.json
+	@$(MAKE) --no-print-directory deps \
+	    DEBIAN_PACKAGES='gcc libc6-dev nvme-cli prometheus-node-exporter'
+	$(PYTHON) -m tests.bench $(BENCH_ARGS)
 
 .PHONY: docs
-docs: $(VENV)/.run ## the metric reference, generated from the code
+docs: $(VENV)/.run ## the metric reference, the man page and completions, generated from the code
 	@mkdir -p docs
 	$(PYTHON) -m nvmeof_exporter.exposition.reference > docs/metrics.md.new
 	mv docs/metrics.md.new docs/metrics.md
+	$(PYTHON) packaging/reference.py
+
+# The same commit makes the same packages, wherever and whenever.
+.PHONY: deb dist
+deb dist: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || stat -c %Y CHANGELOG.md)
+deb: $(VENV)/.run ## the Debian package, for this machine's release and architecture, in dist/
+	$(PYTHON) packaging/debian/build.py
+dist: $(VENV)/.dev ## wheel and source distribution, in dist/
+	$(PYTHON) -m build --no-isolation --outdir dist
 
 .PHONY: rules
 rules: $(VENV)/.run ## the rule files and the operator's manifest, generated from alerts/*.py

@@ -1,7 +1,6 @@
-# The guest's first process: mounts, modules, one Python process for every scenario, power-off.
+# The guest's first process: mounts, modules, then the scenarios, under systemd if wanted.
 . "$1"
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-export HOME=/root TERM=dumb LC_ALL=C.UTF-8 PYTHONPATH="$LAB_CHECKOUT" PYTHONDONTWRITEBYTECODE=1
 release=$(uname -r)
 mkdir -p /dev/shm /dev/pts "/lib/modules/$release"
 mount -t devpts devpts /dev/pts
@@ -11,9 +10,6 @@ mount --bind "$LAB_MODULES" "/lib/modules/$release"
 modprobe configfs
 mount -t configfs none /sys/kernel/config
 ip link set lo up
-cd "$LAB_CHECKOUT" || exit 1
-"$LAB_PYTHON" -u -m tests.kernel.guest.run >"$LAB_OUTPUT/run.log" 2>&1
-dmesg >"$LAB_OUTPUT/kernel.log"
-sync
-echo o >/proc/sysrq-trigger
-while :; do sleep 1; done
+guest=$LAB_CHECKOUT/tests/kernel/guest
+[ -z "$LAB_PACKAGE" ] || . "$guest/systemd.sh"
+exec /bin/sh "$guest/scenarios.sh" "$1"

@@ -31,7 +31,8 @@ class Registry:
 
     ``exporter`` says whether the exporter is started first; ``devices`` are
     further QEMU arguments of the machine, ``kernel_arguments`` its kernel's;
-    ``scenario_seconds`` of the host's time each scenario may take.
+    ``scenario_seconds`` of the host's time each scenario may take. With ``package`` the
+    guest's first process is systemd, and the exporter's Debian package lies ready.
     """
 
     def __init__(
@@ -41,8 +42,10 @@ class Registry:
         devices: tuple[str, ...] = (),
         kernel_arguments: str = "",
         scenario_seconds: float = 90.0,
+        package: bool = False,
     ) -> None:
         self.exporter = exporter
+        self.package = package
         self.devices = devices
         self.kernel_arguments = kernel_arguments
         self.scenario_seconds = scenario_seconds

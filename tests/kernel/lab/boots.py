@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tests.kernel.lab import kernels
 from tests.kernel.lab.kernels import KernelError
 from tests.kernel.lab.machine import CHECKOUT, Machine, MachineError, missing_packages
+from tests.kernel.lab.package import build_package
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -111,6 +112,7 @@ class Boot:
                 "LAB_GROUP": self._group,
                 "LAB_SCENARIOS": " ".join(self._scenarios),
                 "LAB_RECORD": os.environ.get("NVMEOF_LAB_RECORD", ""),
+                "LAB_PACKAGE": str(build_package(ARTEFACTS / "package")) if group.package else "",
             },
             deadline=_FIXED_SECONDS + group.scenario_seconds * len(self._scenarios),
             devices=group.devices,

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["SUITES", "Kernel", "KernelError", "cache_directory", "fetch"]
+__all__ = ["SUITES", "Kernel", "KernelError", "cache_directory", "debian_mirror", "fetch"]
 
 #: Debian suites whose ``linux-image-amd64`` is tested: the oldest kernel that the
 #: lab supports (6.1) and the newest that Debian builds, with the ``diag/`` counters.
@@ -116,7 +116,7 @@ class _Apt:
         for needed in ("lists/partial", "cache/archives/partial", "packages"):
             (scratch / needed).mkdir(parents=True)
         sources = scratch / "sources.list"
-        source = f"deb [arch=amd64 signed-by={_KEYRING}] {_debian_mirror()} {suite} main\n"
+        source = f"deb [arch=amd64 signed-by={_KEYRING}] {debian_mirror()} {suite} main\n"
         sources.write_text(source)
         settings = {
             "Dir::Etc::SourceList": sources,
@@ -154,7 +154,7 @@ class _Apt:
         return _run([tool, *self._options, *arguments], self._packages)
 
 
-def _debian_mirror() -> str:
+def debian_mirror() -> str:
     """The address from which this machine's apt takes its Debian release."""
     release = dict(
         line.rstrip().split("=", 1)

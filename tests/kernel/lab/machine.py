@@ -37,6 +37,8 @@ _PROGRAMS = {
     "prometheus": "prometheus",
     "prometheus-alertmanager": "prometheus-alertmanager",
     "qemu-system-x86_64": "qemu-system-x86",
+    "strip": "dpkg-dev",
+    "systemd-analyze": "systemd",
 }
 _SEARCH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
 _KERNEL_ARGUMENTS = "console=ttyS0 quiet panic=-1 oops=panic mitigations=off random.trust_cpu=on"
