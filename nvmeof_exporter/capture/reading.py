@@ -149,9 +149,10 @@ def read_whole(path: str) -> bytes:
 
 def _receive(descriptor: int, length: int, ends: float) -> bytes:
     received = b""
+    answers = select.poll()  # select() knows the first 1,024 descriptors only
+    answers.register(descriptor, select.POLLIN)
     while len(received) < length:
-        ready, _, _ = select.select([descriptor], [], [], max(ends - time.monotonic(), 0))
-        if not ready:
+        if not answers.poll(max(ends - time.monotonic(), 0) * 1000):
             raise NoAnswerError("no answer")
         more = os.read(descriptor, length - len(received))
         if not more:

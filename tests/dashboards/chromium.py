@@ -10,12 +10,13 @@ import base64
 import contextlib
 import json
 import os
-import select
 import shutil
 import subprocess
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from tests.fixtures.descriptors import readable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -150,8 +151,7 @@ class Chromium:
 
     def _receive(self, what: str) -> dict[str, Any]:
         while b"\0" not in self._buffer:
-            ready, _, _ = select.select([self._from], [], [], _PATIENCE)
-            if not ready:
+            if not readable([self._from], _PATIENCE):
                 raise TimeoutError(f"Chromium does not answer: {what}")
             part = os.read(self._from, 1 << 20)
             if not part:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import select
 from contextlib import closing
 
 from nvmeof_exporter.demo.links import LinkPipe
 from nvmeof_exporter.demo.nodes import demo_node
 from nvmeof_exporter.model import Event, EventKind
+from tests.fixtures.descriptors import readable
 
 
 def is_readable(pipe: LinkPipe) -> bool:
-    return bool(select.select([pipe], [], [], 0)[0])
+    return bool(readable([pipe]))
 
 
 def test_a_lost_carrier_is_told_with_the_time_of_its_loss() -> None:

@@ -8,7 +8,6 @@ import logging
 import os
 import pty
 import re
-import select
 import signal
 import socket
 import struct
@@ -29,6 +28,7 @@ import yaml
 
 from nvmeof_exporter.cli import main
 from nvmeof_exporter.view.model import NodeView
+from tests.fixtures.descriptors import readable
 from tests.fixtures.node_files import NodeFiles
 from tests.fixtures.viewing import unpacked
 from tests.test_daemon.running import running
@@ -48,6 +48,7 @@ import os, sys
 import nvmeof_exporter.logs
 import nvmeof_exporter.show.command
 from nvmeof_exporter.cli import main
+from tests.fixtures.descriptors import readable
 
 if os.geteuid() == 0:
     os.setgroups([])
@@ -518,8 +519,7 @@ class Screen:
         return self.process.wait(PATIENCE)
 
     def _read(self) -> bool:
-        readable, _, _ = select.select([self._master], [], [], PATIENCE)
-        assert readable, f"nothing more came: {self.text[-500:]!r}"
+        assert readable([self._master], PATIENCE), f"nothing more came: {self.text[-500:]!r}"
         try:
             data = os.read(self._master, 65536)
         except OSError:  # EIO: the last program on it has ended

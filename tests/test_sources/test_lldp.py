@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nvmeof_exporter.sources.lldp import LldpFailed, LldpUnavailable, parse, switches
+from tests.fixtures.descriptors import readable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -295,6 +295,6 @@ class TestAsking:
         )
         with pytest.raises(LldpFailed, match="did not answer"):
             switches(lldpcli(wrapper), seconds=1)
-        assert select.select([reading], [], [], 10) == ([reading], [], [])
+        assert readable([reading], 10) == [reading]
         assert os.read(reading, 1) == b""  # nobody holds it any more
         os.close(reading)

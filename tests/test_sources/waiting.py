@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import select
 import time
 from typing import TYPE_CHECKING
+
+from tests.fixtures.descriptors import readable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,12 +21,11 @@ def events_until(source: EventSource, enough: Callable[[list[Event]], bool]) -> 
     events: list[Event] = []
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while not enough(events):
-        readable, _, _ = select.select([source], [], [], deadline - time.monotonic())
-        assert readable, f"nothing more came after {events}"
+        assert is_readable(source, deadline - time.monotonic()), f"nothing more came after {events}"
         events += source.read()
     return events
 
 
 def is_readable(source: EventSource, patience: float = 0.0) -> bool:
     """Whether a loop would call the source's read() now."""
-    return bool(select.select([source], [], [], patience)[0])
+    return bool(readable([source], max(patience, 0.0)))

@@ -6,7 +6,6 @@ import contextlib
 import gc
 import http.client
 import resource
-import select
 import socket
 import ssl
 import threading
@@ -20,6 +19,7 @@ from nvmeof_exporter.exposition import reception as reception_module
 from nvmeof_exporter.exposition.listeners import open_listeners
 from nvmeof_exporter.exposition.server import MOST_CONNECTIONS, WebServer
 from nvmeof_exporter.exposition.web_security import WebSecurity
+from tests.fixtures.descriptors import readable
 from tests.test_daemon.running import eventually
 from tests.test_web_security.certificates import Authority
 
@@ -221,8 +221,9 @@ def test_more_requests_than_can_wait_are_told_to_come_back() -> None:
         ]
         for client in clients:
             client.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-        answered, _, _ = select.select(clients, [], [], 10)
-        answer = answered[0].recv(1000)
+        answered = readable(clients, 10)[0]
+        assert isinstance(answered, socket.socket)
+        answer = answered.recv(1000)
         assert answer.startswith(b"HTTP/1.1 503 ")
         assert b"Retry-After: 1\r\n" in answer
 
