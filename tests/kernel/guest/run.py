@@ -27,6 +27,9 @@ __all__ = ["main"]
 
 _WORK = Path("/run/lab")
 
+#: What the exporter renames when it is written: it may be gone when it is to be copied.
+_PASSING = shutil.ignore_patterns("*.new")
+
 
 def main() -> None:
     """Run what LAB_GROUP and LAB_SCENARIOS name, into LAB_OUTPUT."""
@@ -43,7 +46,7 @@ def main() -> None:
     with (output / "results.jsonl").open("a", buffering=1) as results:
         for name in os.environ["LAB_SCENARIOS"].split():
             result = _run(registry.scenarios[name], lab)
-            shutil.copytree(_WORK, output, dirs_exist_ok=True)
+            shutil.copytree(_WORK, output, dirs_exist_ok=True, ignore=_PASSING)
             shutil.rmtree(lab.scenario_directory(name))
             print(json.dumps(result), file=results)
     (output / "finished").touch()
