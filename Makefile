@@ -38,7 +38,7 @@ lint: $(VENV)/.dev ## formatting, linter, types
 .PHONY: check
 check: lint ## lint and the fast tests, in less than two minutes
 	$(PYTHON) -m pytest -n auto \
-	    -m 'not (kernel or prometheus or browser or packaging or strace)' \
+	    -m 'not (kernel or prometheus or browser or packaging or strace or thorough)' \
 	    $(PYTEST_ARGS)
 
 # The kernels' time is virtual: they wait while the nodes of the chain, whose time is real, live.

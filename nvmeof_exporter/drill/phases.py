@@ -25,6 +25,9 @@ from typing import NamedTuple
 
 __all__ = ["Course", "Do", "Observation", "Phase", "Plan"]
 
+#: However short the baseline is to be, a load has so long (seconds) to get going.
+_PATIENCE_SECONDS = 10.0
+
 
 class Phase(enum.Enum):
     """Where a drill is."""
@@ -158,6 +161,9 @@ class Course:
         if self.plan.survivors and len(self._usable) < 2:  # noqa: PLR2004  # one is none
             return self.abort(seen.time, "there is no second usable path to fail over to")
         if not seen.done or seen.stalled >= self.plan.baseline:
+            patience = max(self.plan.baseline, _PATIENCE_SECONDS)
+            if not self._past(Phase.BASELINE, patience, seen.time):
+                return None
             return self.abort(seen.time, "before the fault no I/O was done")
         self._enter(Phase.FAULT, seen.time)
         self._triggered = True

@@ -21,7 +21,7 @@ from tests.test_monitor.simulated import NQN, WALL, Setting, Watched
 if TYPE_CHECKING:
     from nvmeof_exporter.demo.devices import Connection
 
-pytestmark = pytest.mark.timeout(0)
+pytestmark = [pytest.mark.timeout(0), pytest.mark.thorough]
 
 FAILOVERS = amount(100, 1_000_000)
 

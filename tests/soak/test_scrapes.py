@@ -22,7 +22,7 @@ from tests.test_daemon.running import Exporter, eventually, running
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.timeout(0)
+pytestmark = [pytest.mark.timeout(0), pytest.mark.thorough]
 
 SCRAPES = amount(1_000, 60_000)
 CLIENTS = 10

@@ -26,6 +26,8 @@ from tests.test_daemon.running import run_to_the_end, running
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.thorough
+
 NODE = """
 subsystem nvme-subsys0 subsysnqn=nqn.2026-01.com.acme:vault serial=ACME4711X model=Vault
 controller nvme0 in nvme-subsys0 transport=tcp state=live

@@ -19,6 +19,8 @@ from tests.test_capture.taking import TREES, taken
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.thorough
+
 
 def shown(sysfs: str, reader: FaultyReader | None = None) -> str:
     served = Served(sysfs, reader, pcie=True)

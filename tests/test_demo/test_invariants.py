@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from nvmeof_exporter.demo.devices import Connection
     from nvmeof_exporter.demo.simulation import Node
     from nvmeof_exporter.model import IoCounters, Snapshot
+
+pytestmark = pytest.mark.thorough
 
 #: Fields of ``stat`` that go up and down.
 GAUGES = {"in_flight"}

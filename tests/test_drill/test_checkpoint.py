@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from nvmeof_exporter.drill.findings import Finding
     from tests.test_drill.losing import Luck
 
+pytestmark = pytest.mark.thorough
+
 #: Thousands of small files need no disk.
 SHARED_MEMORY = "/dev/shm"  # noqa: S108  # a private directory is made in it
 MEMORY = SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK) else None

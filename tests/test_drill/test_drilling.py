@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from nvmeof_exporter.drill.report import Report
     from nvmeof_exporter.drill.watch import PathsSeen
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture
 def board(tmp_path: Path) -> Iterator[DrillBoard]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -192,6 +194,13 @@ class TestWhatCannotBeJudged:
         stage.usable = ONLY_B
         assert stage.live(11) == [(10.0, Do.END)]
         assert stage.course.problems == ["there is no second usable path to fail over to"]
+
+    def test_a_load_that_gets_going_late_lengthens_a_short_baseline(self) -> None:
+        stage = Stage(replace(PLAN, baseline=0.5))
+        stage.stall()
+        assert stage.live(5) == []
+        stage.go_on()
+        assert stage.live(0.2) == [(5.1, Do.TRIGGER)]
 
     def test_a_load_that_stands_still_before_is_no_baseline(self) -> None:
         stage = Stage()

@@ -23,7 +23,7 @@ from tests.soak.amount import amount
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = pytest.mark.timeout(0)
+pytestmark = [pytest.mark.timeout(0), pytest.mark.thorough]
 
 EXAMPLES = amount(10, 5_000)
 

@@ -22,6 +22,8 @@ from tests.test_monitor.simulated import Setting, Watched
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pytestmark = pytest.mark.thorough
+
 WORST_SECONDS = 0.050
 MEDIAN_SECONDS = 0.020
 

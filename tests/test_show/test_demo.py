@@ -6,11 +6,15 @@ import json
 import re
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.test_daemon.running import eventually, run_to_the_end
 from tests.test_demo.test_command import demo, free_port
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+pytestmark = pytest.mark.thorough
 
 LOST = "tcp:10.0.0.2:4420%h0"
 SCRIPT = f"""
