@@ -23,6 +23,10 @@ def test_a_fault_under_load_is_reported_as_it_was(result: Result) -> None:
         assert version < _QUEUE_DEPTH_POLICY_SINCE, result.explain("the kernel has this policy")
         return
     told, expected = row(result), result.found["expected"]
+    if expected["failovers"] and not result.found["moved"]:
+        # A reset can be over before anything is sent another way: then nothing failed over.
+        assert (told.failovers, told.pauses) == ({}, 0), result.explain("nothing moved")
+        return
     if expected["failovers"]:
         one_each = dict.fromkeys(result.found["lost"], 1)
         assert told.failovers == one_each, result.explain("failovers of the lost paths")

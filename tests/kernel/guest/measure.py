@@ -46,6 +46,7 @@ class Measurement:
         self.record: dict[str, Any] = {}
         self.active = 0
         self.lost: tuple[int, ...] = ()
+        self._before: dict[int, int] = {}
         self._began = 0.0
         self._flowing = math.inf
 
@@ -54,11 +55,19 @@ class Measurement:
         try:
             nqn, paths = self.fabric.nqn, len(self._case.ana)
             self._lab.exporter.await_value("nvmeof_subsystem_paths_usable", paths, nqn=nqn)
+            # In life that is long known when a path is lost: what it runs over tells the cause.
+            self._lab.exporter.await_(
+                lambda scrape: _known_interfaces(scrape, nqn) == paths,
+                20,
+                "the interfaces of all paths",
+                "nvmeof_path_info",
+            )
             self._load = start(self.fabric.heads(), self._case.load, self._directory)
             before = self._completed()
             await_(lambda: self._progress(before) > _FLOWING, 20, "the first requests")
             self.active = self._busiest()
             self.lost = (self.active,)
+            self._before = self._completed()
             self._began = time.monotonic()
         except BaseException:
             self.fabric.close()
@@ -73,12 +82,14 @@ class Measurement:
                 say(self._load.output.read_text())
             else:
                 scrape = self._lab.exporter.scrape(self.fabric.nqn)
+                moved = self._moved()
                 # What was issued later waited for other things than the fault.
                 slow = self._load.stop(self._began, self._flowing)
                 self.record = {
                     "case": asdict(self._case),
                     "expected": asdict(self._expected),
                     "lost": [self.fabric.label(link) for link in self.lost],
+                    "moved": moved,
                     "worst_by_disk": {each.disk: each.seconds for each in reversed(slow)},
                     "slow_requests": as_json(slow[:KEPT]),
                     "exporter": _told(scrape, self.fabric.nqn),
@@ -161,6 +172,11 @@ class Measurement:
     def _completed(self) -> dict[int, int]:
         return {link: path.completed() for link, path in self.fabric.paths.items()}
 
+    def _moved(self) -> bool:
+        """Whether any request was done on another path than those lost, since the fault."""
+        now = self._completed()
+        return any(now[link] > self._before[link] for link in now if link not in self.lost)
+
     def _progress(self, before: dict[int, int]) -> int:
         return sum(self._completed().values()) - sum(before.values())
 
@@ -233,6 +249,12 @@ def _told(scrape: Scrape, nqn: str) -> dict[str, Any]:
             if count
         ],
     }
+
+
+def _known_interfaces(scrape: Scrape, nqn: str) -> int:
+    """How many paths have one that the exporter knows."""
+    paths = scrape.matching("nvmeof_path_info", nqn=nqn)
+    return sum(bool(labels.get("netdev")) for labels, _ in paths)
 
 
 def _total(scrape: Scrape, name: str, nqn: str) -> float:
