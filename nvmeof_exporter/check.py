@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import structlog
 
 from nvmeof_exporter.capture.verify import refuse_broken
-from nvmeof_exporter.config import ConfigError
 from nvmeof_exporter.monitor.redundancy import level_of
 from nvmeof_exporter.monitor.shared_fate import distinct
 from nvmeof_exporter.policy import DEFAULT_PRESET, PRESETS, Facts, evaluate, preset_policy
@@ -22,7 +21,7 @@ from nvmeof_exporter.policy.model import NO_LIMITS
 from nvmeof_exporter.policy.path_rules import FABRICS
 from nvmeof_exporter.policy.report import Report, plugin_line
 from nvmeof_exporter.sources.reader import Reader
-from nvmeof_exporter.survey import expectations, look, surroundings
+from nvmeof_exporter.survey import expectations, look, refuse_untold, surroundings
 from nvmeof_exporter.terminal import columns, wants_colour, writing
 
 if TYPE_CHECKING:
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import TextIO
 
+    from nvmeof_exporter.config import ConfigError
     from nvmeof_exporter.model import Snapshot, Subsystem
     from nvmeof_exporter.policy import Policy
     from nvmeof_exporter.survey import SurveyConfig
@@ -72,8 +72,7 @@ def run(args: argparse.Namespace, config: SurveyConfig) -> int:
     """
     policy = _policy(args.preset, config.policy)
     refuse_broken(config.path_sysfs)
-    if not os.path.isdir(config.path_sysfs):
-        raise ConfigError(f"--path.sysfs: {config.path_sysfs!r} is no directory")
+    refuse_untold(config.path_sysfs)
     reader = Reader(_tell_unreadable)
     snapshot = look(reader, config)
     facts = _facts(snapshot, config, _distinct(snapshot, reader, config, policy))

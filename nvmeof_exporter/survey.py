@@ -5,6 +5,7 @@ Nothing is written anywhere.
 
 from __future__ import annotations
 
+import os
 import time
 from contextlib import closing
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import structlog
 
+from nvmeof_exporter.config.errors import ConfigError
 from nvmeof_exporter.memory import FILE_NAME, Memory
 from nvmeof_exporter.monitor.expectations import Expectation, Expectations
 from nvmeof_exporter.remembering import recalled
@@ -58,9 +60,33 @@ if TYPE_CHECKING:
             """Whether that collector runs: ``netlink`` and ``lldp`` tell of this machine only."""
 
 
-__all__ = ["SurveyConfig", "expectations", "look", "surroundings"]
+__all__ = ["SurveyConfig", "expectations", "look", "refuse_untold", "surroundings"]
 
 _log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+
+def refuse_untold(sysfs: str) -> None:
+    """Raise ConfigError where a directory does not tell which subsystems are connected.
+
+    It is no sysfs, or what names its devices may not be listed: neither is "nothing".
+    """
+    if not os.path.isdir(sysfs):
+        raise ConfigError(f"--path.sysfs: {sysfs!r} is no directory")
+    for name in ("class", "class/nvme", "class/nvme-subsystem"):
+        directory = os.path.join(sysfs, name)
+        try:
+            with os.scandir(directory):
+                pass
+        except FileNotFoundError:
+            if name == "class":
+                raise ConfigError(
+                    f"--path.sysfs: {sysfs!r} is no sysfs: it has no directory class"
+                ) from None
+        except OSError as error:
+            raise ConfigError(
+                "--path.sysfs: which subsystems are connected cannot be told: "
+                f"{directory!r} is unreadable: {error.strerror}"
+            ) from None
 
 
 def look(reader: Reader, config: SurveyConfig) -> Snapshot:

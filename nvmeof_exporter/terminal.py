@@ -57,7 +57,7 @@ def writing(stream: TextIO | None) -> Iterator[TextIO]:
     """Write to standard output; that nobody reads on is no error.
 
     Raises:
-        ConfigError: it cannot be written.
+        ConfigError: it cannot be written, or a file not be read meanwhile.
 
     """
     if stream is None:  # the process was started without one
@@ -71,7 +71,9 @@ def writing(stream: TextIO | None) -> Iterator[TextIO]:
         # What is still buffered must go somewhere when the process ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     except OSError as error:
-        raise ConfigError(f"standard output: {error.strerror or error}") from error
+        # A stream that cannot be written names no file; what is read on the way does.
+        where = "standard output" if error.filename is None else repr(error.filename)
+        raise ConfigError(f"{where}: {error.strerror or error}") from error
 
 
 def printable(text: str) -> str:

@@ -84,7 +84,12 @@ def _run(args: argparse.Namespace, config: Config) -> int:
             tree = capture_tree(config.path_sysfs, read)
     except CannotReadError as reason:
         return _fail(f"the process that reads cannot be started: {reason}")
-    parts = gather(config, exporter)
+    if not any(entry.kind == "f" for entry in tree.entries):
+        return _fail(
+            f"--path.sysfs: {config.path_sysfs!r}: no file of a tree like /sys could be read in "
+            "it; nothing is written"
+        )
+    parts = gather(config, exporter, named=args.url is not None)
     redactor = _taught(tree, parts) if args.redact else None
     manifest = manifest_of(tree, parts, exporter, now)
     entries = assemble(tree, parts, manifest, redactor)

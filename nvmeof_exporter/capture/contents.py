@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Part", "assemble", "gather", "manifest_of"]
 
+#: Where procfs of this machine is, and is looked for unless another place is named.
+_OWN_PROCFS = "/proc"
 _MOST_MEMORY_BYTES = 16 << 20
 
 _README = """\
@@ -53,17 +55,29 @@ class Part(NamedTuple):
     problem: str = ""
 
 
-def gather(config: Config, exporter: Exporter) -> list[Part]:
-    """Everything but the tree. What describes this machine says nothing of another's tree."""
+def gather(config: Config, exporter: Exporter, *, named: bool = False) -> list[Part]:
+    """Everything but the tree. What describes this machine says nothing of another's tree.
+
+    Args:
+        config: tells where it is.
+        exporter: the one that is asked.
+        named: it was asked for by its address, so that what it tells counts in any case.
+
+    """
     parts = [Part("settings.json", facts.as_json(facts.settings(config)))]
+    foreign = "the tree is not this machine's"
     procfs = config.path_procfs
-    parts.append(_read("proc/diskstats", lambda: facts.disk_lines(procfs)))
-    parts.append(_read("proc/version", Path(procfs, "version").read_bytes))
+    if config.this_machine or procfs != _OWN_PROCFS:
+        parts.append(_read("proc/diskstats", lambda: facts.disk_lines(procfs)))
+        parts.append(_read("proc/version", Path(procfs, "version").read_bytes))
+    else:
+        parts += [Part(name, b"", foreign) for name in ("proc/diskstats", "proc/version")]
     if config.path_state:
         memory = Path(config.path_state, FILE_NAME)
         parts.append(_read(f"state/{FILE_NAME}", lambda: _beginning(memory)))
-    parts += [Part(*answer) for answer in ask(exporter, config.web_telemetry_path)]
-    other = Log(b"", "the tree is not this machine's")
+    tree = None if named else config.path_sysfs
+    parts += [Part(*answer) for answer in ask(exporter, config.web_telemetry_path, tree)]
+    other = Log(b"", foreign)
     if not config.path_kmsg:
         kernel = Log(b"", "--path.kmsg is empty")
     else:

@@ -31,7 +31,7 @@ class _Manifest(msgspec.Struct, frozen=True):
 
 
 def refuse_broken(sysfs: str) -> str | None:
-    """Raise ConfigError where ``sysfs`` is the tree of a bundle that is not whole.
+    """Raise ConfigError where ``sysfs`` is the tree of a bundle that is not whole, or out of reach.
 
     Returns when it was taken; None for any other directory, at the cost of one look for a file.
     """
@@ -40,7 +40,14 @@ def refuse_broken(sysfs: str) -> str | None:
             f"--path.sysfs: {sysfs!r} is packed; unpack it and name its directory sys"
         )
     manifest = Path(sysfs).parent / MANIFEST
-    if Path(sysfs).name != "sys" or not manifest.is_file():
+    try:
+        os.stat(sysfs)  # its parent may be closed to this user: that is not "no directory"
+        captured = Path(sysfs).name == "sys" and manifest.is_file()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ConfigError(f"--path.sysfs: {error.filename!r}: {error.strerror}") from None
+    if not captured:
         return None
     try:
         told = msgspec.json.decode(manifest.read_bytes(), type=_Manifest)

@@ -28,7 +28,7 @@ class _NamespaceTotals(NamedTuple):
     """A NamespaceRecord at one moment."""
 
     io: Sequence[int] | None
-    stalled: float
+    stalled: float | None
     path_stalled: Mapping[str, float]
     requeued: int | None
     failed: int | None

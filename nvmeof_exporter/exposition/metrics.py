@@ -231,7 +231,8 @@ _FAILOVER = (
     Metric(
         "nvmeof_namespace_io_stalled_seconds",
         "gauge",
-        "How long I/O that is wanted has made no progress, now; 0 when it flows or none is wanted.",
+        "How long I/O that is wanted has made no progress, now; 0 when it flows or none is wanted, "
+        "absent while that is not known.",
         _NAMESPACE,
     ),
     Metric(

@@ -148,7 +148,10 @@ class NamespaceWatch:
         self, record: NamespaceRecord, progress: NamespaceProgress, now: float
     ) -> None:
         stalled = progress.stalled_for(now)
-        record.stalled = stalled if stalled >= self.threshold else 0.0
+        if progress.may_wait_unseen:
+            record.stalled = None
+        else:
+            record.stalled = stalled if stalled >= self.threshold else 0.0
         record.path_stalled = {}
         for path, own in progress.paths.items():
             waiting = now - own.stalled_since if own.stalled_since is not None else 0.0

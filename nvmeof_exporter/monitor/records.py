@@ -178,7 +178,7 @@ class NamespaceRecord:
         self.io: list[int] | None = None
         self.requeued: int | None = None
         self.failed: int | None = None
-        self.stalled = 0.0
+        self.stalled: float | None = 0.0
         self.path_stalled: dict[str, float] = {}
 
     def observe(self, namespace: Namespace, step: NamespaceStep, *, log_readable: bool) -> None:

@@ -19,6 +19,7 @@ __all__ = [
     "can_tell",
     "condition_counts",
     "conditions",
+    "is_coming_back",
     "level",
     "level_of",
     "usable_paths",
@@ -27,6 +28,10 @@ __all__ = [
 
 #: What one path is to its namespace.
 CONDITIONS = ("optimized", "non-optimized", "standby", "unusable")
+
+#: While a path's controller is in one of these, a namespace without a usable path lets its I/O
+#: wait, else it fails it (``nvme_available_path``, same file; ``delayed_removal_secs`` apart).
+_COMING_BACK = frozenset({"live", "resetting", "connecting"})
 
 #: How a namespace would take the next failure, best first.
 LEVELS = ("redundant", "degraded", "at-risk", "lost")
@@ -64,6 +69,12 @@ def can_tell(namespace: Namespace) -> bool:
     """
     paths = namespace.paths
     return any(path.usable for path in paths) or all(path.known for path in paths)
+
+
+def is_coming_back(controller: Controller) -> bool | None:
+    """Whether the kernel lets I/O wait for it, fast_io_fail_tmo apart; None where unreadable."""
+    state = controller.raw_state or controller.state
+    return state in _COMING_BACK if state else None
 
 
 def condition_counts(namespace: Namespace) -> dict[str, int]:
@@ -150,8 +161,11 @@ def worst_level(
                 condition == "unusable" and name not in superseded
                 for condition, name in zip(found, names, strict=True)
             )
-            usable = sum(path.usable for path in namespace.paths)
-            levels.append(level(usable, found.count("standby"), complete=complete and not down))
+            usable, standby = sum(path.usable for path in namespace.paths), found.count("standby")
+            if usable + standby == 1 and "" in found:
+                untold = True  # one that could not be read may be the second
+                continue
+            levels.append(level(usable, standby, complete=complete and not down))
     if levels:
         return max(levels, key=LEVELS.index)
     if untold or any(not subsystem.multipath for subsystem in own):
@@ -159,6 +173,6 @@ def worst_level(
     # No namespace anywhere: the controllers alone tell.
     controllers = [c for subsystem in own for c in subsystem.controllers]
     usable = sum(controller.usable for controller in controllers)
-    if not usable and any(not (c.state or c.raw_state) for c in controllers):
-        return None  # one that could not be read may be the one that carries the I/O
+    if usable <= 1 and any(not (c.state or c.raw_state) for c in controllers):
+        return None  # one that could not be read may be the one that carries the I/O, or a second
     return level(usable, 0, complete=complete and usable == len(controllers))

@@ -90,6 +90,7 @@ class NamespaceProgress:
         self._seen: Namespace | None = None
         self._pace = Pace()
         self._turned_away = False
+        self._unknown = False
         self._requeued: int | None = None
         self._failed: int | None = None
 
@@ -114,6 +115,11 @@ class NamespaceProgress:
             given_up if given_up is not None and since is not None and since <= given_up else None
         )
 
+    @property
+    def may_wait_unseen(self) -> bool:
+        """Whether I/O may wait for a path since before the first look: no counter shows that."""
+        return self._unknown and not self.wanted
+
     def stalled_for(self, now: float) -> float:
         """Seconds that wanted I/O has made no progress; 0 when none is wanted."""
         if self._start is None or self.wanted_since is None:
@@ -136,7 +142,7 @@ class NamespaceProgress:
             announced: what the kernel said in between.
 
         """
-        self._seen = namespace
+        first, self._seen = self._seen is None, namespace
         step = NamespaceStep(pace=self._pace.per_second)
         for path in namespace.paths:
             key = path.controller.path
@@ -165,9 +171,9 @@ class NamespaceProgress:
         ):
             return self._see_nothing(step)
         if self._nothing_usable():
-            self._usable_since = None
+            self._usable_since, self._unknown = None, self._unknown or first
         elif self._usable_since is None:
-            self._usable_since = now
+            self._usable_since, self._unknown = now, False
         grown, self._requeued = _growth(self._requeued, namespace.requeued)
         requeued_at = announced.requeued_at
         requeued = requeued_at is not None or grown > 0

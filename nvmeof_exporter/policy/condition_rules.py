@@ -26,6 +26,12 @@ _REPAIR_AT_THE_TARGET = (
     "inaccessible here (ANA): a takeover under way, or access of this host's NQN"
 )
 
+#: For ``lost`` when the kernel has given up every connection: none comes back by itself.
+_CONNECT_ANEW = (
+    "connect anew, for nothing reconnects any more: the links first, then the target's address "
+    "and port, then nvme connect"
+)
+
 #: With these there is nothing left to share.
 _ALONE = frozenset({"at-risk", "lost"})
 
@@ -38,7 +44,7 @@ class Condition:
     it should have, 0 where that is not known; ``distinct`` how many of each resource its
     paths run over, only what is known; ``multipath`` whether the kernel moves its I/O from
     path to path; ``gone``: the kernel shows nothing of it; ``connected``: all
-    of its controllers are live.
+    of its controllers are live; ``given_up``: none of them is, or is being brought back.
     """
 
     level: str | None
@@ -47,6 +53,7 @@ class Condition:
     multipath: bool = True
     gone: bool = False
     connected: bool = False
+    given_up: bool = False
 
     @property
     def unknown_because(self) -> str:
@@ -78,8 +85,13 @@ def _redundancy(nqn: str, condition: Condition, limits: Limits) -> Finding:
     how = [_REPAIR[level]] if level in _REPAIR else []
     if level == "lost" and condition.connected:
         how = [_REPAIR_AT_THE_TARGET]
+    if level == "lost" and (condition.given_up or condition.gone):
+        how = [_CONNECT_ANEW]
     if condition.gone:
-        how.append(f"if it was retired on purpose: nvmeof-exporter forget {nqn}")
+        how.append(
+            "if it was retired on purpose: take it out of expected: in the configuration file "
+            f"where it is there, and nvmeof-exporter forget {nqn}"
+        )
     return Finding(rule, nqn, "", Verdict.VIOLATED, found, wanted, tuple(how), critical)
 
 

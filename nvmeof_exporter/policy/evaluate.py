@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from nvmeof_exporter.model import Subsystem
+from nvmeof_exporter.monitor.redundancy import is_coming_back
 from nvmeof_exporter.policy.condition_rules import Condition, condition_findings
 from nvmeof_exporter.policy.findings import Finding, Verdict
 from nvmeof_exporter.policy.path_rules import FABRICS, judge_path, path_findings
@@ -49,6 +50,7 @@ def evaluate(facts: Facts, policy: Policy) -> list[Finding]:
             multipath=all(subsystem.multipath for subsystem in subsystems),
             gone=not subsystems,
             connected=bool(controllers) and all(c.state == "live" for c in controllers),
+            given_up=all(is_coming_back(c) is False for c in controllers),
         )
         findings.extend(condition_findings(nqn, condition, limits))
         findings.extend(subsystem_findings(nqn, subsystems, limits, expected))

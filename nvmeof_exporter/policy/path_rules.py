@@ -83,14 +83,21 @@ def _finding(controller: Controller, judged: Judged) -> Finding:
     rule, value, limits, verdict = judged
     how: tuple[str, ...] = ()
     if value is None:
-        down = rule == "queues" and controller.state != "live"
-        found = "not known while the path is down" if down else "the kernel shows none"
+        found = _not_known(rule, controller.state)
     else:
         found = value_text(rule, value)
         if verdict is Verdict.VIOLATED:
             how = _how(rule, controller, _nearest(value, limits))
     wanted = wanted_text(rule, limits)
     return Finding(rule, controller.nqn, str(controller.path), verdict, found, wanted, how)
+
+
+def _not_known(rule: str, state: str | None) -> str:
+    if rule != "queues" or state == "live":
+        return "the kernel shows none"
+    if state in {None, "unknown"}:
+        return "not known: nor is whether the path is up"
+    return "not known while the path is down"
 
 
 def value_text(rule: str, value: float) -> str:
@@ -123,7 +130,7 @@ def _how(rule: str, controller: Controller, value: float) -> tuple[str, ...]:
     elif rule == "reconnect_delay":
         return (write + _keeping_loss_timeout(controller), f"for good: nvme connect {option}")
     elif rule == "fast_io_fail_tmo":
-        return (write, "for good: a udev rule that does so")
+        return (write, f"for good: nvme connect --fast_io_fail_tmo={number}")
     else:
         return (write, f"for good: nvme connect {option}")
     return (

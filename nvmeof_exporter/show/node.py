@@ -188,7 +188,7 @@ def _path(view: NodeView, path: PathView, *, wide: bool) -> list[Cell]:
     worst = [state for state in ana if state not in _ANA] or list(ana)
     cells = [
         Cell(path.path),
-        Cell(path.state or _UNKNOWN, _STATES.get(path.state or "", "warning")),
+        Cell(_state(path), _STATES.get(path.state or "", "warning")),
         Cell(_since(view, path)),
         Cell(", ".join(states), _ANA.get(worst[0], "warning") if worst else ""),
         _io(path),
@@ -197,6 +197,12 @@ def _path(view: NodeView, path: PathView, *, wide: bool) -> list[Cell]:
         Cell((path.controller or "") + (" (superseded)" if path.superseded else "")),
     ]
     return cells + _path_details(path) if wide else cells
+
+
+def _state(path: PathView) -> str:
+    """The state, in the kernel's words where it takes no requests while it is deleting."""
+    state = path.raw_state if path.state == "deleting" else path.state
+    return state or _UNKNOWN
 
 
 def _path_details(path: PathView) -> list[Cell]:
@@ -216,11 +222,18 @@ def _path_details(path: PathView) -> list[Cell]:
             _time_out(settings.reconnect_delay_seconds),
             _time_out(settings.fast_io_fail_timeout_seconds),
             _time_out(settings.io_timeout_seconds),
-            Cell(str(settings.queues) if settings.queues is not None else ""),
+            _queues(path, settings.queues),
         ]
     if history is None:
         return [*cells, Cell(""), Cell("")]
     return [*cells, Cell(str(history.transitions)), Cell(str(history.reconnect_attempts))]
+
+
+def _queues(path: PathView, queues: int | None) -> Cell:
+    """Torn down while a path is down, whatever the kernel still shows."""
+    if path.state != "live":
+        return Cell(_UNKNOWN)
+    return Cell(str(queues) if queues is not None else "")
 
 
 def _time_out(seconds: float | str | None) -> Cell:

@@ -11,6 +11,7 @@ from nvmeof_exporter.client import Exporter, NoAnswer, url_of
 from nvmeof_exporter.config import ConfigError
 from nvmeof_exporter.config.errors import quoted
 from nvmeof_exporter.show.measures import age
+from nvmeof_exporter.survey import refuse_untold
 from nvmeof_exporter.view.build import Where
 from nvmeof_exporter.view.local import LocalView
 
@@ -42,6 +43,7 @@ class Origin:
     required: bool
     _local: LocalView | None = None
     _unread: int = 0
+    _taken: str | None = None
 
     def view(self) -> Shown:
         """Ask, or look.
@@ -84,9 +86,8 @@ class Origin:
     def _look(self, reason: str) -> Shown:
         sysfs = self.config.path_sysfs
         if self._local is None:
-            refuse_broken(sysfs)
-            if not os.path.isdir(sysfs):
-                raise ConfigError(f"--path.sysfs: {sysfs!r} is no directory")
+            self._taken = refuse_broken(sysfs)
+            refuse_untold(sysfs)
             self._local = LocalView(
                 self.config,
                 Where(os.uname().nodename, sysfs),
@@ -97,7 +98,8 @@ class Origin:
         unread = ""
         if self._unread:
             unread = f", {self._unread} file{'s' if self._unread > 1 else ''} could not be read"
-        return Shown(view, f"read from {sysfs}, without history{unread}{reason}")
+        still = f", a capture of {self._taken}" if self._taken is not None else ""
+        return Shown(view, f"read from {sysfs}{still}, without history{unread}{reason}")
 
     def _note_unread(self, _path: str, _reason: str) -> None:
         self._unread += 1

@@ -111,7 +111,7 @@ def _conditions(view: NodeView) -> list[Html]:
     every = f", every {poll.interval_seconds * 1000:.0f} ms" if poll.interval_seconds else ""
     watching = f"; watching for {age(view.time - view.started)}" if view.started else ""
     told = f"read {_recently(poll.age_seconds)}{every}{watching}"
-    lines = [tag("p", told, class_="faint")]
+    lines = [tag("p", told, class_="faint fresh")]
     if view.health is not None:
         if view.health.problem is not None:
             lines.append(

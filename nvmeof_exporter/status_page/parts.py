@@ -186,14 +186,16 @@ def _history(view: NodeView, path: PathView) -> Html | None:
         return None
     found = spans(history.timeline, view.time)
     changes = len(found) - 1
-    told = "no change in the last hour"
+    short = view.time - history.watched_since < _HOUR
+    told = "no change seen" if short else "no change in the last hour"
     if changes > 0:
         before, last = found[-2:]
         told = (
             f"{changes} change{'s' if changes > 1 else ''} in the last hour, "
-            f"from {before.state} to {last.state} at {clock(last.start)}"
+            f"{'the last one ' if changes > 1 else ''}from {before.state} to {last.state} "
+            f"at {clock(last.start)}"
         )
-    if view.time - history.watched_since < _HOUR:
+    if short:
         told += f"; watched for {age(view.time - history.watched_since)}"
     return joined(strip(found, view.time), tag("div", told, class_="faint small"))
 

@@ -72,6 +72,11 @@ function say(text) {
     gone.textContent = text;
   }
   gone.hidden = text === "";
+  // Good news is none any more: the picture fades, and its badge and age go.
+  document.body.classList.toggle("stale", text !== "");
+  if (text !== "") {
+    document.title = `? no answer: ${document.getElementById("node")?.textContent ?? "exporter"}`;
+  }
 }
 
 async function refresh() {

@@ -112,7 +112,9 @@ def _subsystem(moment: Moment, nqn: str, own: Sequence[Subsystem]) -> SubsystemV
         multipath=all(subsystem.multipath for subsystem in own),
         redundancy=RedundancyView(
             level=level,
-            verdict=verdict(level, own, paths, expected),
+            verdict=verdict(
+                level, own, paths, expected, now=moment.snapshot.wall, watched=moment.watched
+            ),
             connected=len(controllers),
             usable=sum(len(usable_paths(subsystem)) for subsystem in own),
             expected=expected,

@@ -33,9 +33,12 @@ class PathPast:
 
 @dataclass(frozen=True, slots=True)
 class NamespacePast:
-    """One namespace over time. ``path_stalled`` is by path label; all are seconds."""
+    """One namespace over time. ``path_stalled`` is by path label; all are seconds.
 
-    stalled: float
+    ``stalled`` is None while I/O may wait since before anybody watched.
+    """
+
+    stalled: float | None
     path_stalled: Mapping[str, float]
     io: tuple[int, ...] | None
     requeued: int | None

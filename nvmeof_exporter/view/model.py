@@ -190,7 +190,7 @@ class NamespaceView(_Struct, frozen=True, kw_only=True):
 
     ``conditions`` counts the paths by what they are to it, None when too little could be
     read. ``stalled_seconds``: how long I/O that is wanted has stood still by now, 0 when it
-    flows or nobody wants any.
+    flows or nobody wants any, None while it may wait since before the exporter started.
     """
 
     nsid: str

@@ -54,9 +54,11 @@ class Moment:
         return self.history.namespaces.get((namespace.nqn, namespace.nsid))
 
     def stalled(self, namespace: Namespace) -> float | None:
-        """How long (seconds) the namespace's I/O has stood still, None when nobody watched."""
+        """How long (seconds) the namespace's I/O has stood still, None when nobody can tell."""
         past = self.namespace_past(namespace)
-        return round(past.stalled, 3) if past is not None and self.watched else None
+        if past is None or past.stalled is None or not self.watched:
+            return None
+        return round(past.stalled, 3)
 
     def path_stalled(self, namespace: Namespace, controller: Controller) -> float | None:
         """How long (seconds) its requests on one path have, None when nobody watched."""

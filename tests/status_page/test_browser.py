@@ -5,6 +5,7 @@ The pictures are kept in ``pictures/`` beside this file, for people to look at.
 
 from __future__ import annotations
 
+import os
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
+NODE = os.uname().nodename
 PICTURES = Path(__file__).parent / "pictures"
 
 FIRST, SECOND = "tcp:10.0.0.2:4420%h0", "tcp:10.0.1.2:4420%h1"
@@ -165,10 +167,14 @@ class TestLive:
                 tab.await_("!document.getElementById('gone').hidden")
                 assert "The exporter does not answer; what follows is " in tab.text()
                 assert "● redundant" in tab.text()
+                assert tab.evaluate("document.querySelector('h1').innerText") == NODE
+                assert tab.evaluate("document.title") == f"? no answer: {NODE}"
+                assert "less than a second ago" not in tab.text()
                 address = exporter.url.removeprefix("http://")
                 again = Exporter("--path.sysfs", tree.sysfs, f"--web.listen-address={address}")
                 with again.process:
                     tab.await_("document.getElementById('gone').hidden")
+                    assert tab.evaluate("document.title") == f"● redundant: {NODE}"
                     again.stop()
 
 

@@ -91,7 +91,10 @@ class TestWhatItSays:
     def test_gateways_that_stand_by_are_live(self, tmp_path: Path) -> None:
         served, _ = served_node("four-gateways", tmp_path)
         lines = words(shown(view_of(served))).splitlines()
-        assert lines[3] == "any one path may fail and I/O goes on · 4 of 4 paths live"
+        assert lines[3] == (
+            "any one path may fail and I/O goes on, once the target opens another"
+            " · 4 of 4 paths live"
+        )
 
     def test_an_exporter_that_is_not_healthy_says_it_before_all_else(self, tmp_path: Path) -> None:
         served, _ = served_node("four-gateways", tmp_path)
@@ -212,11 +215,11 @@ Paths
 ● live tcp:10.0.0.2:4420%h0 ⇄ carries I/O
 for 7s · optimized · h0 (link up) · mlx5_0/1 · nvme0
 [last hour: live 17s, connecting 7s]
-2 changes in the last hour, from connecting to live at 00:00:17 UTC; watched for 24s
+2 changes in the last hour, the last one from connecting to live at 00:00:17 UTC; watched for 24s
 ● live tcp:10.0.1.2:4420%h1
 for more than 24s · optimized · h1 (link up) · mlx5_1/1 · nvme1
 [last hour: live 24s]
-no change in the last hour; watched for 24s
+no change seen; watched for 24s
 Namespaces
 Namespace | Paths | I/O
 1 nvme0n1 · 2.20 TB | 2 usable | over tcp:10.0.0.2:4420%h0
@@ -231,11 +234,11 @@ Paths
 ● live rdma:10.0.2.2:4420%h2 ⇄ carries I/O
 for more than 24s · optimized · h2 (link up) · mlx5_2/1 · nvme2
 [last hour: live 24s]
-no change in the last hour; watched for 24s
+no change seen; watched for 24s
 ● live rdma:10.0.3.2:4420%h3 ⇄ carries I/O
 for more than 24s · optimized · h3 (link up) · mlx5_3/1 · nvme3
 [last hour: live 24s]
-no change in the last hour; watched for 24s
+no change seen; watched for 24s
 Namespaces
 Namespace | Paths | I/O
 1 nvme2n1 · 4.40 TB | 2 usable | over 2 paths

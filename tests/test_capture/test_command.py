@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import socket
@@ -15,11 +16,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nvmeof_exporter.capture import facts
+from nvmeof_exporter.capture.verify import refuse_broken
 from nvmeof_exporter.cli import main
+from nvmeof_exporter.config import ConfigError
 from nvmeof_exporter.demo.nodes import demo_node
 from nvmeof_exporter.demo.tree import Tree
 from nvmeof_exporter.memory import Memory, RememberedPath, RememberedSubsystem, save
 from nvmeof_exporter.model import PathId
+from nvmeof_exporter.terminal import writing
 from tests.fixtures.node_files import NodeFiles
 from tests.test_daemon.running import run_to_the_end, running
 
@@ -142,6 +146,46 @@ class TestContents:
         bundle = unpacked(file)
         assert "nvmeof_path_state{" in (bundle / "exporter/metrics.prom").read_text()
         assert json.loads((bundle / "capture.json").read_text())["exporter"] == f"http://{address}"
+
+    def test_what_another_tree_or_this_machine_tells_is_left_out(
+        self, sysfs: str, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        other = NodeFiles(NODE, tmp_path / "other/sys").sysfs
+        with running("--path.sysfs", other) as exporter:
+            address = exporter.url.removeprefix("http://").rstrip("/")
+            main(["capture", "--path.sysfs", sysfs, f"--web.listen-address={address}", str(file)])
+        assert capsys.readouterr().out.splitlines()[1:-1] == [
+            "not there: proc/diskstats, proc/version, log/kernel.txt, log/unit.txt: "
+            "the tree is not this machine's",
+            "not there: exporter/metrics.prom, exporter/events.json, exporter/status.json: "
+            f"the exporter at http://{address} watches {other}, not {sysfs}",
+        ]
+        assert sorted(os.listdir(unpacked(file))) == [
+            "README.txt",
+            "capture.json",
+            "settings.json",
+            "sys",
+        ]
+
+    def test_an_exporter_named_by_its_address_is_asked_in_any_case(
+        self, sysfs: str, file: Path, tmp_path: Path
+    ) -> None:
+        other = NodeFiles(NODE, tmp_path / "other/sys").sysfs
+        with running("--path.sysfs", other) as exporter:
+            main(["capture", "--path.sysfs", sysfs, f"--url={exporter.url}", str(file)])
+        told = json.loads((unpacked(file) / "exporter/status.json").read_text())
+        assert told["sysfs"] == other
+
+    def test_a_directory_that_is_no_tree_makes_no_bundle(
+        self, file: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        Path("empty").mkdir()
+        assert main(["capture", "--path.sysfs=empty", NOBODY, str(file)]) == 1
+        assert capsys.readouterr().err == (
+            "nvmeof-exporter: error: --path.sysfs: 'empty': no file of a tree like /sys could be "
+            "read in it; nothing is written\n"
+        )
+        assert not file.exists()
 
     def test_the_manifest_says_which_versions(self, sysfs: str, file: Path) -> None:
         main(["capture", "--path.sysfs", sysfs, NOBODY, str(file)])
@@ -279,6 +323,15 @@ class TestLookingAtOne:
             main(["capture", "--path.sysfs", tree.sysfs, NOBODY, str(file)])
         return unpacked(file)
 
+    def test_show_says_when_it_was_taken(
+        self, bundle: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        taken = json.loads((bundle / "capture.json").read_text())["taken"]
+        capsys.readouterr()
+        assert main(["show", "--path.sysfs", str(bundle / "sys")]) == 0
+        told = f"read from {bundle}/sys, a capture of {taken}, without history"
+        assert told in capsys.readouterr().out
+
     def serve(self, sysfs: Path) -> str:
         done = run_to_the_end("serve", "--path.sysfs", str(sysfs), NOBODY)
         assert done.returncode == 2
@@ -318,3 +371,23 @@ class TestLookingAtOne:
         assert self.serve(file) == (
             "--path.sysfs: 'bundle.tar.xz' is packed; unpack it and name its directory sys"
         )
+
+
+def test_a_tree_that_this_user_may_not_enter_is_named(sysfs: str) -> None:
+    closed = Path(sysfs).parent
+    closed.chmod(0)
+    user = os.geteuid()
+    os.seteuid(user or 65534)
+    try:
+        with pytest.raises(ConfigError) as refused:
+            refuse_broken(sysfs)
+    finally:
+        os.seteuid(user)
+        closed.chmod(0o700)
+    assert str(refused.value) == f"--path.sysfs: {sysfs!r}: Permission denied"
+
+
+def test_what_cannot_be_read_is_not_blamed_on_standard_output() -> None:
+    with pytest.raises(ConfigError) as refused, writing(io.StringIO()):
+        os.listdir("nowhere")
+    assert str(refused.value) == "'nowhere': No such file or directory"

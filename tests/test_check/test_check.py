@@ -97,6 +97,7 @@ class TestStatus:
     def test_a_node_without_fabrics_cannot_be_judged(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
+        (tmp_path / "class").mkdir()
         assert check(Config(str(tmp_path)), "--output=plugin") == 3
         assert capsys.readouterr().out.startswith("NVMEOF UNKNOWN - no NVMe over Fabrics")
 
@@ -274,6 +275,25 @@ class TestBadInputAsPlugin:
         with pytest.raises(ConfigError) as raised:
             refuse(error, arguments)
         assert raised.value is error
+
+
+def test_what_is_no_sysfs_is_not_called_empty(tmp_path: Path) -> None:
+    expected = f"^--path.sysfs: '{tmp_path}' is no sysfs: it has no directory class$"
+    with pytest.raises(ConfigError, match=expected):
+        check(Config(str(tmp_path)))
+
+
+@pytest.mark.parametrize("name", ["class/nvme", "class/nvme-subsystem"])
+def test_a_class_that_cannot_be_listed_is_not_called_empty(tmp_path: Path, name: str) -> None:
+    # A file in its place fails as a closed directory does, for root as well.
+    (tmp_path / "class").mkdir()
+    (tmp_path / name).touch()
+    with pytest.raises(ConfigError) as refused:
+        check(Config(str(tmp_path)))
+    assert str(refused.value) == (
+        "--path.sysfs: which subsystems are connected cannot be told: "
+        f"'{tmp_path / name}' is unreadable: Not a directory"
+    )
 
 
 def test_nothing_is_written_anywhere(sysfs: str, tmp_path: Path) -> None:

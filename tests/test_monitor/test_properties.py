@@ -52,7 +52,7 @@ class Watch:
             for name, told in each.fields.items():
                 assert not name.endswith("seconds") or float(told) >= 0, each
         for record in self._monitor.namespaces.values():
-            assert record.stalled >= 0
+            assert record.stalled is None or record.stalled >= 0
             assert min(record.path_stalled.values(), default=0.0) >= 0
         self._check_times(now)
 

@@ -139,7 +139,10 @@ class TestTheLevelOfASubsystem:
 
     def test_is_not_told_where_the_only_path_that_may_be_usable_could_not_be_read(self) -> None:
         assert redundancy(namespace(path(0, "connecting"), path(1, None, None))) is None
-        assert redundancy(namespace(path(0), path(1, None, None))) == "at-risk"
+
+    def test_is_not_told_where_a_second_path_could_not_be_read(self) -> None:
+        assert redundancy(namespace(path(0), path(1, None, None))) is None
+        assert redundancy(namespace(path(0), path(1), path(2, None, None))) == "redundant"
 
     def test_without_namespaces_is_that_of_its_controllers(self) -> None:
         controllers = tuple(path(number).controller for number in range(2))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nvmeof_exporter.model import EventKind, IoCounters
+from nvmeof_exporter.monitor.monitor import Monitor
 from tests.test_monitor.drawing import History
 
 NEAR = 0.05
@@ -299,4 +300,29 @@ class TestRequestsOfAControllerStuckInDeleting:
     def test_are_not_believed_for_ever_since_some_kernels_leak_the_count(self) -> None:
         history = self.stuck()
         history.wait(70)
+        assert history.namespace().stalled == 0
+
+
+class TestAnExporterThatStartsWhileNoPathIsUsable:
+    @pytest.fixture
+    def history(self) -> History:
+        history = History(paths=1)
+        history.requeued = 7
+        history.flow(1, 0)
+        history.lose(0)
+        history.monitor = Monitor(0.5, None)
+        history.wait(5)
+        return history
+
+    def test_does_not_know_whether_io_waits_from_before(self, history: History) -> None:
+        assert history.namespace().stalled is None
+
+    def test_knows_of_what_is_turned_away_since(self, history: History) -> None:
+        history.requeued = 8
+        history.wait(3)
+        assert history.namespace().stalled == pytest.approx(3, abs=0.15)
+
+    def test_knows_again_once_a_path_is_usable(self, history: History) -> None:
+        history.state(0, "live")
+        history.wait(1)
         assert history.namespace().stalled == 0

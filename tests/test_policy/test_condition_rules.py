@@ -44,7 +44,17 @@ def test_one_path_where_there_never_were_more_is_a_warning() -> None:
 def test_a_subsystem_that_is_gone_may_have_been_retired() -> None:
     (found,) = judged("redundancy", WHOLE, Condition("lost", 2, {}, gone=True))
     assert found.found == "lost, no path is connected"
-    assert f"if it was retired on purpose: nvmeof-exporter forget {NQN}" in found.how
+    assert found.how == (
+        "connect anew, for nothing reconnects any more: the links first, then the target's address "
+        "and port, then nvme connect",
+        "if it was retired on purpose: take it out of expected: in the configuration file where it "
+        f"is there, and nvmeof-exporter forget {NQN}",
+    )
+
+
+def test_a_loss_that_no_connection_comes_back_from_is_connected_anew() -> None:
+    (found,) = judged("redundancy", WHOLE, Condition("lost", 2, {}, given_up=True))
+    assert [how.partition(",")[0] for how in found.how] == ["connect anew"]
 
 
 def test_a_loss_while_connections_are_up_is_looked_for_at_the_target() -> None:
@@ -61,7 +71,9 @@ def test_a_loss_while_connections_are_up_is_looked_for_at_the_target() -> None:
     [
         (("live", "live"), "connections are up"),
         (("live", "connecting"), "bring back"),
-        ((), "bring back"),
+        (("connecting", "deleting"), "bring back"),
+        (("deleting", "dead"), "connect anew"),
+        ((), "connect anew"),
     ],
 )
 def test_one_path_that_is_down_may_be_the_one_that_is_needed(

@@ -65,7 +65,7 @@ def judged(rule: str, limits: Limits, settings: PathSettings, state: str = "live
             "at least 10s and at most 10m",
             (
                 "now: echo 10 > /sys/class/nvme/nvme0/fast_io_fail_tmo",
-                "for good: a udev rule that does so",
+                "for good: nvme connect --fast_io_fail_tmo=10",
             ),
         ),
         (

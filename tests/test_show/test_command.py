@@ -124,8 +124,8 @@ class TestWithoutAnExporter:
 
 nqn.2014-08.org.nvmexpress:lab-4
   Lab Array, numa, nvme-subsys0
-  AT-RISK: one path is left of namespace 2, and I/O stops when it fails: tcp:10.0.1.2:4420 is \
-change (ANA)
+  AT-RISK: one path is left of namespace 2 (tcp:10.0.2.2:4420), and I/O stops when it fails; not \
+usable: tcp:10.0.1.2:4420 is change (ANA)
   PATH               STATE  ANA                           I/O  CONTROLLER
   tcp:10.0.1.2:4420  live   1 change, 1 inaccessible      ?    nvme0
   tcp:10.0.2.2:4420  live   1 non-optimized, 1 optimized  ?    nvme1
@@ -228,7 +228,7 @@ class TestWithAnExporter:
         text = shown(capsys, f"--url={url}")
         head, *lines = text.splitlines()
         assert re.fullmatch(rf"\S+: exporter \S+ at {re.escape(url)} of /\S+/sys, polled .*", head)
-        assert f"I/O stops when it fails: {SECOND} is connecting" in text
+        assert f"I/O stops when it fails; not usable: {SECOND} is connecting" in text
         (row,) = (line for line in lines if line.startswith(f"  {SECOND}  connecting"))
         assert re.search(r"connecting  \d+s ", row)
 

@@ -82,7 +82,8 @@ def test_a_path_that_was_given_up(moments: dict[float, NodeView]) -> None:
     array = """
 nqn.2026-01.org.example:array1
   ACME-Flash, numa, nvme-subsys0
-  AT-RISK: one path is left, and I/O stops when it fails: tcp:10.0.0.2:4420%h0 is connecting
+  AT-RISK: one path is left (tcp:10.0.1.2:4420%h1), and I/O stops when it fails; not usable: \
+tcp:10.0.0.2:4420%h0 is connecting
   PATH                  STATE       SINCE  ANA        I/O  INTERFACE  RDMA      CONTROLLER
   tcp:10.0.0.2:4420%h0  connecting  1s     optimized  no   h0         mlx5_0/1  nvme0
   tcp:10.0.1.2:4420%h1  live        >11s   optimized  yes  h1         mlx5_1/1  nvme1
@@ -143,13 +144,14 @@ class TestOnANarrowTerminal:
         self, moments: dict[float, NodeView]
     ) -> None:
         text = node_text(moments[12.0], EXPORTER, PLAIN._replace(columns=34))
-        assert text.splitlines()[4:20] == [
+        assert text.splitlines()[4:21] == [
             "nqn.2026-01.org.example:array1",
             "  ACME-Flash, numa, nvme-subsys0",
-            "  AT-RISK: one path is left, and",
-            "    I/O stops when it fails:",
-            "    tcp:10.0.0.2:4420%h0 is",
-            "    connecting",
+            "  AT-RISK: one path is left",
+            "    (tcp:10.0.1.2:4420%h1), and",
+            "    I/O stops when it fails; not",
+            "    usable: tcp:10.0.0.2:4420%h0",
+            "    is connecting",
             "  PATH                  STATE",
             "  tcp:10.0.0.2:4420%h0  connecting",
             "  tcp:10.0.1.2:4420%h1  live",
@@ -216,11 +218,11 @@ gpu1: ORIGIN
 nqn.2026-01.org.example:odd"\\nline\\
   Caf\ufffd "X", shortest-queue, nvme-subsys0
   redundancy cannot be told: too little could be read
-  PATH               STATE     SINCE  ANA        I/O  CONTROLLER
-  tcp:10.0.0.2:4420  unknown   >0s    unknown    no   nvme0
-  tcp:10.0.1.2:4420  unknown   >0s    unknown    no   nvme1
-  tcp:10.0.2.2:4420  deleting  >0s               no   nvme2
-  tcp:10.0.3.2:4420  ?         >0s    optimized  ?    nvme3
+  PATH               STATE             SINCE  ANA        I/O  CONTROLLER
+  tcp:10.0.0.2:4420  unknown           >0s    unknown    no   nvme0
+  tcp:10.0.1.2:4420  unknown           >0s    unknown    no   nvme1
+  tcp:10.0.2.2:4420  deleting (no IO)  >0s               no   nvme2
+  tcp:10.0.3.2:4420  ?                 >0s    optimized  ?    nvme3
   NAMESPACE  DEVICE   USABLE  STANDBY  UNUSABLE  I/O OVER
   1          nvme0n1  ?       ?        ?         ?
 

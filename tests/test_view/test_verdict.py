@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
+from nvmeof_exporter.model import (
+    Controller,
+    Namespace,
+    NamespacePath,
+    PathId,
+    PathSettings,
+    Subsystem,
+)
 from nvmeof_exporter.monitor.expectations import Expectation
+from nvmeof_exporter.view.model import PathView, SettingsView
+from nvmeof_exporter.view.verdict import verdict
+from tests.fixtures.node_files import NodeFiles
+from tests.fixtures.serving import Served
 from tests.fixtures.viewing import served_node, view_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 GATEWAYS = "nqn.2026-01.org.example:gateways"
 
@@ -29,7 +38,10 @@ def told(name: str, tmp_path: Path, steps: int = 0) -> dict[str, tuple[str | Non
 
 def test_standbys_make_redundant(tmp_path: Path) -> None:
     assert told("four-gateways", tmp_path) == {
-        "gateways": ("redundant", "any one path may fail and I/O goes on")
+        "gateways": (
+            "redundant",
+            "any one path may fail and I/O goes on, once the target opens another",
+        )
     }
 
 
@@ -44,7 +56,8 @@ def test_a_path_that_went_is_named(tmp_path: Path) -> None:
     assert told("scoped-ipv6", tmp_path, steps=1) == {
         "eight": (
             "at-risk",
-            f"one path is left, and I/O stops when it fails: {path} is connecting",
+            "one path is left (tcp:[fe80::12:3456%enp1s0]:4421%enp1s0), and I/O stops when it "
+            f"fails; not usable: {path} is connecting",
         )
     }
 
@@ -69,7 +82,7 @@ def test_namespaces_are_named_where_only_some_are_lost(tmp_path: Path) -> None:
             "subsystem-without-controllers",
             "volume-1",
             "lost",
-            "no path can carry I/O, and it waits for one",
+            "no path can carry I/O, and it fails",
         ),
     ],
 )
@@ -93,7 +106,8 @@ def test_fewer_than_configured_are_counted(tmp_path: Path) -> None:
     (subsystem,) = view_of(served).subsystems
     assert subsystem.redundancy.level == "degraded"
     assert subsystem.redundancy.verdict == (
-        "one more path may fail and I/O goes on: 4 of 6 expected paths are there"
+        "one more path may fail and I/O goes on, once the target opens another: "
+        "4 of 6 expected paths are there"
     )
 
 
@@ -105,5 +119,75 @@ def test_of_many_paths_at_fault_some_are_named(tmp_path: Path) -> None:
     (subsystem,) = view_of(served).subsystems
     missing = ", ".join(f"{label} is missing" for label in labels[:4])
     assert subsystem.redundancy.verdict == (
-        f"one more path may fail and I/O goes on: {missing} and 3 more"
+        "one more path may fail and I/O goes on, once the target opens another: "
+        f"{missing} and 3 more"
+    )
+
+
+def test_a_path_that_could_not_be_read_may_be_the_second(tmp_path: Path) -> None:
+    node = NodeFiles.load("scoped-ipv6", tmp_path)
+    states = sorted(Path(node.sysfs).glob("class/nvme/nvme*/state"))
+    assert len(states) == 2
+    target = states[1].resolve()
+    target.unlink()
+    target.mkdir()  # fails to be read, for root as well
+    served = Served(node.sysfs)
+    served.poll()
+    (subsystem,) = view_of(served).subsystems
+    (unread,) = (path.path for path in subsystem.paths if path.state is None)
+    assert subsystem.redundancy.level is None
+    assert subsystem.redundancy.verdict == (
+        f"at least one path carries I/O: the state of {unread} could not be read"
+    )
+
+
+def one_path(state: str, fast_io_fail: float | None, since: float | None) -> str:
+    """What is said at 100 s of a node with one path, which is not usable."""
+    settings = PathSettings(fast_io_fail_timeout=fast_io_fail)
+    path = PathId("tcp", "10.0.0.2", "4420")
+    word = state.partition(" ")[0]
+    controller = Controller("nvme0", "nqn.x", path, word, raw_state=state, settings=settings)
+    ways = (NamespacePath("nvme0c0n1", controller),)
+    namespace = Namespace("nqn.x", "1", "nvme0n1", paths=ways)
+    subsystem = Subsystem("s", "nqn.x", controllers=(controller,), namespaces=(namespace,))
+    shown = PathView(
+        path=str(path),
+        state=word,
+        raw_state=state,
+        controller="nvme0",
+        since=since,
+        settings=SettingsView(
+            keep_alive_timeout_seconds=None,
+            ctrl_loss_timeout_seconds=None,
+            reconnect_delay_seconds=None,
+            fast_io_fail_timeout_seconds=fast_io_fail,
+            io_timeout_seconds=None,
+            queues=None,
+        ),
+    )
+    return verdict("lost", [subsystem], [shown], 1, now=100.0, watched=since is not None)
+
+
+@pytest.mark.parametrize(
+    ("state", "fast_io_fail", "since", "then"),
+    [
+        ("resetting", None, None, "it waits for one"),
+        ("connecting", None, None, "it waits for one"),
+        ("connecting", 30.0, 80.0, "it waits for one"),
+        ("connecting", 10.0, 80.0, "it fails"),
+        (
+            "connecting",
+            10.0,
+            None,
+            "whether it waits for one or fails is not known (fast_io_fail_tmo)",
+        ),
+        ("deleting (no IO)", None, None, "it fails"),
+        ("dead", None, None, "it fails"),
+    ],
+)
+def test_io_waits_only_for_a_connection_that_may_come_back(
+    state: str, fast_io_fail: float | None, since: float | None, then: str
+) -> None:
+    assert one_path(state, fast_io_fail, since) == (
+        f"no path can carry I/O, and {then}: tcp:10.0.0.2:4420 is {state}"
     )
