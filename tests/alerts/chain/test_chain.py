@@ -213,12 +213,18 @@ def test_its_end_is_told_in_time_and_never_before(
 
 
 def test_a_switch_that_takes_a_path_of_eight_nodes_is_one_page(chain: Chain) -> None:
-    """Silent paths are found a few seconds later: they may come as news of the same page."""
+    """Silent paths are found a few seconds later: they may come as news of the same page.
+
+    So may nodes: eight are not started, scraped and judged within the ten seconds for which a
+    page waits for more.
+    """
     mended = min(chain.started[node] for node in NODES) + 260.0
     pages = [n for n in chain.of("switch-down") if n.receiver == "storage-pager"]
     page, *news = [n for n in pages if n.time < mended]
-    assert {one["labels"]["instance"] for one in page.alerts} == set(NODES)
     assert len(news) <= 1
+    told = {one["labels"]["instance"] for each in (page, *news) for one in each.alerts}
+    assert told == set(NODES)
+    assert len({one["labels"]["instance"] for one in page.alerts}) > len(NODES) / 2
     assert all(n.group == page.group for n in news)
 
 
