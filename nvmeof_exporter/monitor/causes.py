@@ -97,7 +97,8 @@ class LossSigns:
     ``controller`` and ``netdev`` are the kernel's names at the time, ``last_io``
     is when a request last completed there and ``lost_at`` when the loss was seen
     (monotonic seconds). ``ana``: the controller stayed usable; ``gone``: it vanished;
-    ``states``: those it was seen in since.
+    ``states``: those it was seen in since. ``unused``: no request is known to have
+    completed there at all, so ``last_io`` is only when the loss was not seen yet.
     """
 
     controller: str
@@ -107,6 +108,7 @@ class LossSigns:
     ana: bool = False
     gone: bool = False
     states: set[str] = field(default_factory=set)
+    unused: bool = False
 
     @property
     def since(self) -> float:
@@ -177,13 +179,16 @@ class Evidence:
 
         No I/O may have been wanted for hours: it may have been down all the while.
         """
-        down = False
+        down = still = False
         for event in self._events.get(signs.netdev, ()):
             if event.kind is EventKind.CARRIER_LOST:
                 down |= signs.last_io - _LEAD_SECONDS <= event.time <= until
+                still |= event.time <= signs.lost_at
             elif event.time < since:
-                down = False
-        return down
+                down = still = False
+            elif event.time <= signs.lost_at:
+                still = False
+        return down or (still and signs.unused)
 
     def _kept(self, device: str) -> deque[Event]:
         kept = self._events.get(device)
@@ -257,4 +262,5 @@ class Losses:
             lost_at=look.now,
             ana=now is not None and now.usable,
             gone=now is None,
+            unused=last_true is None,
         )

@@ -48,10 +48,28 @@ def signs(
     return LossSigns("nvme0", netdev, last_io, LOST + 0.01, ana, gone, set(states))
 
 
+def unused() -> LossSigns:
+    """What is seen of a path that carried nothing until what another one gave up came to it."""
+    return LossSigns("nvme0", "eth0", LOST, LOST + 0.01, unused=True)
+
+
 def cause(*events: Event, loss: LossSigns | None = None, log_readable: bool = True) -> str:
     evidence = Evidence()
     evidence.add(events)
     return evidence.cause(loss or signs(), LOST + 1, log_readable=log_readable)
+
+
+class TestALinkUnderAPathThatCarriedNothing:
+    """When I/O last went over it is not known: only whether the link was down tells."""
+
+    def test_is_the_cause_while_it_is_down_since_whenever(self) -> None:
+        lost = Event(LOST - 30, "netlink", EventKind.CARRIER_LOST, "eth0")
+        assert cause(lost, *told(KEEP_ALIVE, RECOVERY), loss=unused()) == "link_down"
+
+    def test_is_not_when_it_had_come_up_again(self) -> None:
+        lost = Event(LOST - 30, "netlink", EventKind.CARRIER_LOST, "eth0")
+        back = Event(LOST - 20, "netlink", EventKind.CARRIER_GAINED, "eth0")
+        assert cause(lost, back, *told(KEEP_ALIVE, RECOVERY), loss=unused()) == "keep_alive"
 
 
 class TestTheKernelLogOf:
