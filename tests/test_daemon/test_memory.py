@@ -10,6 +10,8 @@ from tests.test_daemon.running import eventually, run_to_the_end, running
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.thorough
+
 NQN = "nqn.2026-01.org.example:gateways"
 PATH = "tcp:10.0.210.201:4420"
 MISSING = f'nvmeof_path_state{{nqn="{NQN}",path="{PATH}",state="missing"}}'

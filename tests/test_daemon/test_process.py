@@ -13,6 +13,8 @@ from tests.test_daemon.running import eventually, running
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.thorough
+
 NQN = "nqn.2026-01.org.example:gateways"
 PATH = "tcp:10.0.210.201:4420"
 STATE = f'nvmeof_path_state{{nqn="{NQN}",path="{PATH}",state="STATE"}}'

@@ -36,6 +36,8 @@ from tests.test_daemon.running import running
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.thorough
+
 PATIENCE = 30.0
 FAST_RESCAN = "--poll.rescan-interval=100ms"
 COMMAND = (sys.executable, "-m", "nvmeof_exporter", "show")
